@@ -1,31 +1,31 @@
 """Connect the host, praisonaiagents: `Agent(context=CompressorContext(...))` and `install()`.
 
-State: `Installation` of the process, `AgentCompressor` of an agent, `Conversation` of a
-conversation, `Turn` of a turn, `RoundTrip` of a request.
+A request is one call of a provider by the host. `compressor` names a `ContextCompressor`,
+`agent_compressor` an `AgentCompressor`. State is kept for the process by `Installation`, for an
+agent by `AgentCompressor`, for a conversation by `Conversation`, for a turn by `Turn`, for a
+request by `RoundTrip`.
 
 In the order in which data passes the modules:
 
-- `install`, `plugin`: switches compression on: in a process, an agent, the host's configuration
-- `patches`: lists and checks the names that are replaced in the host
-- `context_param`: reads `context=` of an agent; sets and restores the host's settings
-- `agents`: finds an agent's compressor; replaces methods of agents, teams and workflows; restores
-  an agent's session after a restart
-- `running_turn`: the turn that runs in this context, and its bot
+- `install`, `plugin`: switch compression on, for a process, an agent, or by configuration
+- `patches`: lists the host's names that are replaced
+- `context_param`: reads an agent's `context=`; changes the host's settings
+- `agents`: replaces methods of agents, teams and workflows; restores sessions after a restart
+- `running_turn`: the turn that runs in this context
 - `bots_and_terminal`: switches off compaction by the host's terminal, gateway and bots
-- `wire`: replaces the host's calls of a provider, to send each request as its view
-- `agent_requests`: makes the view of each request; records and bills its answer
-- `request_shapes`: reads requests; writes views as API and provider take them: cache marks, order
-  of roles, refused keys, another model's steps
-- `conversation_finder`: decides to which conversation a request belongs, if to any
+- `wire`: replaces the host's calls of a provider
+- `agent_requests`: makes the view of each request; bills its answer
+- `request_shapes`: reads requests and writes views in each API's form
+- `conversation_finder`: finds the conversation of a request
 - `conversations`: the state of each conversation
-- `journal`: adds the tool steps that the host dropped; records each conversation in the store
-- `model_compressors`: makes a `ContextCompressor` for each model; learns what the model refuses
-- `agent_ledger`: opens an agent's ledger; finds and forgets stored sessions
-- `recall_tools`: gives the agent the recall tools
+- `journal`: restores tool steps that the host dropped; records conversations in the store
+- `model_compressors`: makes a `ContextCompressor` for each model; learns from refusals
+- `agent_ledger`: opens an agent's ledger; finds its stored sessions
+- `recall_tools`: gives an agent the recall tools
 - `agent_compressor`: `agent.context_compressor`
 - `commands`: the slash commands of the chat
 - `notices`: reports compressions to hooks, memory, bill, log and screen
-- `wording`: words of replies to commands, of statuses and of reports
+- `wording`: puts statuses, reports and replies to commands into words
 - `realtime`: voice conversations
 """
 

@@ -1,4 +1,4 @@
-"""Let an agent's user read and steer its compression, as `agent.context_compressor`."""
+"""Show and control the compression of one agent: `agent.context_compressor`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ from .wording import Status, status_of
 
 
 class AgentCompressor:
-    """Compress the conversations of one agent.
-
-    The methods raise a `CompressorError` where those of `ContextCompressor` do.
-    """
+    """Compress one agent's conversations; raise as `ContextCompressor` does."""
 
     def __init__(self, agent: Any, requested: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
@@ -62,7 +59,8 @@ class AgentCompressor:
             self._recall.give()
 
     def turn(self) -> Turn:
-        """Return a turn of the agent, in which only this compressor compresses."""
+        """Return a new turn of the agent."""
+        # A program may have replaced the settings since.
         self._settings.switch_off_compaction(self._agent())
         return self._finder.new_turn(self.requests)
 
@@ -77,7 +75,7 @@ class AgentCompressor:
 
     @property
     def config(self) -> CompressorConfig:
-        """Return the options in force."""
+        """Return the options of the agent's own model."""
         return self._compressors.config
 
     @property
@@ -87,12 +85,12 @@ class AgentCompressor:
 
     @property
     def conversation(self) -> Conversation:
-        """Return the running turn's conversation, else the history's."""
+        """Return the running turn's conversation, else the one of `chat_history`."""
         return self._finder.current
 
     @property
     def session_id(self) -> str:
-        """Return the ledger's session of the conversation."""
+        """Return the conversation's session in the ledger."""
         return self.conversation.session_id
 
     @property
@@ -112,56 +110,49 @@ class AgentCompressor:
         return self.conversation.notice
 
     def for_model(self, model: str | None = None) -> ContextCompressor:
-        """Return the compressor for a model; all share the agent's ledger."""
+        """Return the compressor for a model, by default the agent's own."""
         return self._compressors.for_model(model)
 
     def subscribe(self, listener: Listener) -> None:
-        """Pass every event of this agent's compressions to `listener`, with its numbers."""
+        """Pass every event of this agent's compressions to `listener`."""
         self._notices.subscribe(listener)
 
     def status(self) -> Status:
-        """Return the conversation's tokens, window and session as of its last request."""
+        """Return the sizes of the conversation's last request."""
         conversation = self.conversation
         compressor = self.for_model(conversation.current_request.model)
         return status_of(conversation, compressor, compressor.bill(conversation.session_id))
 
     def kept_steps(self) -> KeptSteps:
-        """Return the steps of earlier turns that a request would carry now."""
+        """Count the steps of earlier turns that the next request has."""
         return count_kept_steps(self._next_request().restored, self.for_model())
 
     def context_use(self) -> ContextUse:
-        """Return the window's parts, in tokens, for a request sent now."""
+        """Return the parts of the next request's window, in tokens."""
         conversation = self.conversation
         options, tools = conversation.options, conversation.current_request.tool_tokens
         messages = self._next_request().messages
         return self.for_model().context_use(messages, **options, overhead_tokens=tools)
 
     def next_messages(self) -> list[Message]:
-        """Return the messages that a request would carry now, before compression."""
+        """Return the next request's messages before compression."""
         return self._next_request().messages
 
     def preview(self, *, write: bool = False) -> Preview:
         """Return what `compress` would keep, mask and summarize now; record nothing.
 
-        With `write` a model writes the summaries, and the next `compress` commits them.
+        With `write` a model writes the summaries, and the next `compress` uses them.
         """
         return self._show_preview(self.conversation.choices, write=write)
 
     def keep(self, references: Sequence[str]) -> Preview:
-        """Keep messages verbatim from now on; return the next compression's preview.
-
-        A reference is one of the last preview. Messages kept before stay kept. After an error the
-        choices are as before.
-        """
+        """Keep messages of the last preview verbatim, by reference; return the preview."""
         choices = self.conversation.choices
         keep = dict.fromkeys((*choices.keep, *map(self._locate, references)))
         return self._show_preview(replace(choices, keep=tuple(keep)))
 
     def choose_range(self, since: str | None = None, until: str | None = None) -> Preview:
-        """Compress next only messages from `since` to before `until`; return the preview.
-
-        The arguments are references as in `keep`; None leaves that side open.
-        """
+        """Compress next from reference `since` to before `until`; return the preview."""
         start, end = (end and self._locate(end) for end in (since, until))
         return self._show_preview(replace(self.conversation.choices, since=start, until=end))
 
@@ -170,10 +161,7 @@ class AgentCompressor:
         return self._show_preview(replace(self.conversation.choices, focus=words or None))
 
     def _locate(self, reference: str) -> ChosenMessage:
-        """Return the message that a reference of the last preview names.
-
-        Return the reference itself if the preview does not locate a message.
-        """
+        """Return the message of the last preview, else the reference itself."""
         shown = self.conversation.last_preview or self.preview()
         if shown.repaired or not reference or reference not in shown.references:
             return reference
@@ -182,7 +170,6 @@ class AgentCompressor:
         return ShownMessage(index - leading_count(shown.messages), digest)
 
     def _show_preview(self, choices: Choices, *, write: bool = False) -> Preview:
-        """Return the preview with these choices; remember choices and preview."""
         conversation = self.conversation
         messages = self._next_request().messages
         options = {**conversation.options, **choices.options(messages)}
@@ -192,7 +179,6 @@ class AgentCompressor:
         return preview
 
     def _next_request(self) -> CompletedRequest:
-        """Return the conversation as a request would carry it now."""
         conversation = self.conversation
         # The host keeps no system messages in its history.
         last, history = conversation.last_messages, self._finder.history or []
@@ -221,11 +207,7 @@ class AgentCompressor:
         return run(self.acompress(focus))
 
     def idle(self) -> int:
-        """Begin the next summaries of resting conversations; return how many.
-
-        A conversation rests once its provider's cache is cold. Its summary begins, in another
-        thread, if the view is above `idle_trigger_ratio` of the trigger.
-        """
+        """Begin summaries of conversations whose cache is cold; return how many."""
         count = 0
         for conversation in self._conversations.newest():
             if messages := conversation.journal.transcript or conversation.last_messages:
@@ -258,15 +240,11 @@ class AgentCompressor:
     def resume(self, session_id: str) -> str:
         """Go on with a stored session; return its id.
 
-        `session_id` may be the id of any of its epochs.
-
-        The agent's history becomes the session's questions and answers; the next request has the
-        tool steps again. Without `keep_tool_steps` the history becomes the whole transcript if that
-        fits, else its view. An agent that is already in that session keeps its history.
+        `session_id` may be the id of any epoch. The agent's history becomes the session's questions
+        and answers. Without `keep_tool_steps` the history becomes the view.
 
         Raises:
-            SessionNotFound: the store has no such session in this namespace. In a bot's turn also:
-                the session is not under the bot's id, so it is another person's.
+            SessionNotFound: no such session in this namespace, or another bot user's session.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
@@ -288,11 +266,7 @@ class AgentCompressor:
         return list(messages[leading_count(messages) :])
 
     def sessions(self) -> list[SessionInfo]:
-        """Return the stored sessions of the conversation's user, the newest first.
-
-        A session is listed if it is under the host id, or if the user left it by `/new` or
-        `/resume`.
-        """
+        """Return the stored sessions of the conversation's user, the newest first."""
         if not isinstance(self.ledger, DurableStore):
             return []
         host_id = self._finder.host_id
@@ -302,11 +276,7 @@ class AgentCompressor:
         return sorted(listed, key=lambda session: session.updated, reverse=True)
 
     def save(self) -> int:
-        """Record the conversations for `resume`; return how many are recorded.
-
-        With `keep_tool_steps` and a store on disk, requests and answers are recorded without this
-        call.
-        """
+        """Record the conversations for `resume`; return how many are recorded."""
         self.for_model().billing.save_all()
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             compressor = self.for_model()
@@ -314,14 +284,11 @@ class AgentCompressor:
         return self.for_model().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session or a message from the ledger.
-
-        `target` is a session's id or a message's digest; None is the conversation's session. The
-        agent's own history and the host's session store are not changed.
+        """Remove a session (None: the current one) or a message, by digest, from the ledger.
 
         Raises:
-            SessionNotFound: the store has none of that name in this namespace.
-            StoreUnavailable: it cannot be reached, or it is this process's memory.
+            SessionNotFound: the namespace has no such session or message.
+            StoreUnavailable: the store cannot be reached, or is in memory.
         """
         if not isinstance(self.ledger, DurableStore):
             raise StoreUnavailable(

@@ -25,35 +25,31 @@ def agent_title(agent: Any) -> str:
 
 
 def session_id_of(agent: Any) -> str | None:
-    """Return the id from the host, else from `context=`, or None."""
+    """Return the session id that the host or `context=` gives the agent, or None."""
     from_context = getattr(agent._context_param, "claim_session", lambda agent: None)
-    return host_session_id(agent) or from_context(agent)
+    return _host_session_id(agent) or from_context(agent)
 
 
-def host_session_id(agent: Any) -> str | None:
-    """Return the host's session id of the agent, or None."""
+def _host_session_id(agent: Any) -> str | None:
     ids = (getattr(agent, name, None) for name in ("_history_session_id", "_session_id"))
     return next((name for name in ids if isinstance(name, str) and name), None)
 
 
 def host_store(agent: Any) -> Any:
-    """Return the host's store of the session, None unless on disk.
-
-    A database adapter (`db=`) or a store without a directory may be on another machine. Its
-    conversations must not be written to a disk of this one.
-    """
+    """Return the host's store of the session, or None unless that is on this disk."""
+    # A database (`db=`) may be on another machine: its conversations must not reach this disk.
     is_known = hasattr(agent, "_session_store") and hasattr(agent, "_db")
-    if host_session_id(agent) is None or not is_known or agent._db is not None:
+    if _host_session_id(agent) is None or not is_known or agent._db is not None:
         return None
     store = agent._session_store
     if store is None:
         if getattr(agent, "_session_store_initialized", False):
-            return None  # the host found none
-        # The host has not opened its store yet: it does so in the first turn.
+            return None
+        # The host opens its store in its first turn.
         try:
             from praisonaiagents.session import get_default_session_store
         except ImportError:
-            return None  # `install` has logged it
+            return None
         store = get_default_session_store()
     directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
     on_disk = isinstance(directory, str) and database != ":memory:"
@@ -61,10 +57,7 @@ def host_store(agent: Any) -> Any:
 
 
 def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
-    """Return the store of an agent's ledger; log its place.
-
-    If it cannot be opened, return a store in memory; log the reason.
-    """
+    """Return the store of an agent's ledger; use memory if it cannot be opened."""
     name = agent_title(agent)
     try:
         store = _open_store(config, agent)
@@ -103,12 +96,12 @@ def _codec_of(store: Any) -> Any:
 
 
 def store_place(store: Store) -> str:
-    """Return the place of a ledger in words without a secret."""
+    """Return where a ledger is, without secrets."""
     return store.location if isinstance(store, DurableStore) else "memory"
 
 
 def host_leftovers(host: Any, sessions: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for each session that the host has."""
+    """Return a sentence for each of these sessions that the host still has."""
     left = [name for name in sessions if host is not None and _is_stored(host, name)]
     sentence = "the host's own session {} has its transcript; delete it there"
     return tuple(map(sentence.format, left))
@@ -129,12 +122,12 @@ def default_host_store() -> Any:
         from praisonaiagents.session import get_default_session_store
     except ImportError:
         return None
-    # The store would make the directory.
+    # Opening the store would make the directory.
     return get_default_session_store() if get_sessions_dir().is_dir() else None
 
 
 MOST_SESSIONS_COMPARED = 8
-"""Newest stored sessions under one host id, which are compared with a request."""
+"""Newest sessions under one host id that are compared with a request."""
 
 
 def stored_sessions(store: Store, namespace: str, host_id: str) -> Iterator[Session]:
@@ -149,7 +142,7 @@ def stored_sessions(store: Store, namespace: str, host_id: str) -> Iterator[Sess
 
 
 def has_any_message(store: Store, session: Session, sent: Sequence[str]) -> bool:
-    """Return whether a session has any message of `sent` but the first."""
+    """Return whether a session has a message of `sent` other than the first."""
     digests = {name for entry in session.entries for name in entry.segment.run}
     digests.update(map(digest, store.transcript(session)))
     return not digests.isdisjoint(sent[1:])

@@ -1,8 +1,4 @@
-"""Find an agent's compressor; replace methods of agents, teams and workflows.
-
-After a restart an agent's session comes from the host's store, and from the ledger where the host
-has cut it.
-"""
+"""Find an agent's compressor; replace methods of agents, teams and workflows."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class Agents:
-    """The compressors of agents that request compression; keeps no agent alive."""
+    """The compressors of agents that ask for compression; keeps no agent alive."""
 
     def __init__(self, before_look_up: Callable[[], None]) -> None:
         """`before_look_up` is called before each look-up of a compressor."""
@@ -40,7 +36,7 @@ class Agents:
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` for agents that name no others."""
         self._in_code = False
-        """Whether a program called `install()`: then a disabled plugin changes nothing."""
+        """Whether a program called `install()`: a disabled plugin then has no effect."""
         self._is_plugin_enabled: Callable[[], bool] = lambda: False
         self._lock = renew_after_fork(threading.RLock())
         self._open = True
@@ -53,7 +49,7 @@ class Agents:
         in_code: bool,
         is_plugin_enabled: Callable[[], bool] | None,
     ) -> None:
-        """Add a reason to be active; replace defaults unless None."""
+        """Activate from code or for the plugin; replace defaults unless None."""
         self._in_code = self._in_code or in_code
         self._is_plugin_enabled = is_plugin_enabled or self._is_plugin_enabled
         if defaults is not None:
@@ -61,11 +57,11 @@ class Agents:
 
     @property
     def is_active(self) -> bool:
-        """Return whether agents that request compression get it now."""
+        """Return whether agents that ask for compression get it now."""
         return self._open and (self._in_code or self._is_plugin_enabled())
 
     def compressor_of(self, agent: Any) -> AgentCompressor | None:
-        """Return the agent's compressor; None if the agent does not request one."""
+        """Return the agent's compressor, or None if the agent asks for none."""
         self._before_look_up()
         with self._lock:
             try:
@@ -77,7 +73,6 @@ class Agents:
                 return None
 
     def _compressor_of(self, agent: Any) -> AgentCompressor | None:
-        """Return the agent's compressor, made again if its `context=` has changed."""
         requested = None
         if self.is_active:
             requested = context_param.requested_context(agent, self._is_plugin_enabled())
@@ -110,7 +105,6 @@ class HostCall(NamedTuple):
     original: Callable[..., Any]
     agents: Agents
     instance: Any
-    """The call's `self`."""
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
 
@@ -133,13 +127,13 @@ class HostCall(NamedTuple):
 
 @functools.lru_cache
 def _position_of(method: Callable[..., Any], name: str) -> int:
-    """Return a parameter's index, not counting `self`; 0 if there is none."""
+    """Return a parameter's index without `self`, or 0 if there is none."""
     names = list(inspect.signature(method).parameters)[1:]
     return names.index(name) if name in names else 0
 
 
 Replacement = Callable[[Any, Agents], Any]
-"""Makes the replacement of what the host has under a name."""
+"""(the host's object, our agents) -> its replacement."""
 
 
 def replacing(answer: Callable[[HostCall], Any]) -> Replacement:
@@ -160,7 +154,7 @@ def replacing(answer: Callable[[HostCall], Any]) -> Replacement:
 
 
 def attribute(name: str, get: Callable[[Any], Any]) -> property:
-    """Return a property for an attribute that the host may set."""
+    """Return a property that the host may set."""
     return property(get, lambda self, value: vars(self).__setitem__(name, value))
 
 
@@ -221,7 +215,7 @@ def _stream_turn(
 
 @replacing
 def init_session_store(call: HostCall) -> None:
-    """Replace the host's `_init_session_store`: restore the whole session."""
+    """Replace `_init_session_store`: restore the session whole."""
     call.go_on()
     agent_compressor = call.agents.compressor_of(call.instance)
     if agent_compressor is not None:
@@ -232,15 +226,12 @@ def init_session_store(call: HostCall) -> None:
 
 
 def context_compressor(original: object, agents: Agents) -> property:
-    """Return `agent.context_compressor`: None on other agents."""
+    """Return `agent.context_compressor`, which is None on other agents."""
     return property(agents.compressor_of)
 
 
 def context_config(original: object, agents: Agents) -> property:
-    """Return the attribute that becomes the `context=` of a channel's clone.
-
-    The host's own agents lack that attribute. A value that the host sets wins.
-    """
+    """Return `_context_config`, which a channel's clone gets as its `context=`."""
 
     def get(self: Any) -> Any:
         value = self._context_param if agents.compressor_of(self) is not None else None
@@ -251,36 +242,28 @@ def context_config(original: object, agents: Agents) -> property:
 
 @replacing
 def keep_messages(call: HostCall) -> Any:
-    """Replace the host's context management: our agents keep their messages.
-
-    The host's would drop repeated results and separate calls from their results.
-    """
+    """Replace the host's context management, which separates calls from results."""
     if call.agents.compressor_of(call.instance) is None:
         return call.go_on()
     return call.argument("messages"), None
 
 
 def in_loop_compaction(original: object, agents: Agents) -> property:
-    """Return the host's switch for compaction in loops: off in our turns.
-
-    It belongs to an `LLM`, which other agents may share.
-    """
+    """Return the host's switch for compaction in loops: off in our turns."""
+    # Not set on the `LLM`, which other agents may share.
     name = "_in_loop_compaction"
     return attribute(name, lambda self: running_turn() is None and vars(self).get(name, True))
 
 
 @replacing
 def team_init(call: HostCall) -> None:
-    """Replace a team's constructor: members without a `context=` get the team's.
-
-    The host itself gives the team's `context=` to no agent.
-    """
+    """Replace a team's constructor: members without a `context=` get the team's."""
     call.go_on()
     team = call.instance
     if not call.agents.is_active or context_param.parse_context(team._context_param) is None:
         return
     for member in team.agents:
-        # The host turns a missing `context=` into True if the agent has tools.
+        # With tools the host turns a missing `context=` into True.
         is_silent = member._context_param is None or (
             member._context_param is True and bool(member.tools)
         )
@@ -289,7 +272,7 @@ def team_init(call: HostCall) -> None:
             member._context_manager_initialized = False
 
 
-# The host's parser accepts these names too.
+# Second names that the host's parser accepts.
 _ALIASES = {
     "enabled": "auto_compact",
     "max_tool_output_tokens": "tool_output_max",
@@ -306,7 +289,6 @@ def parse_workflow_data(call: HostCall) -> Any:
     param = data.get("context") if isinstance(data, Mapping) else None
     mapping = param if isinstance(param, Mapping) else {"strategy": param}
     if call.agents.is_active and context_param.is_summarize(mapping.get("strategy")):
-        # The host passes it to each step's agent as `context=`.
         workflow.context = {_ALIASES.get(key, key): value for key, value in mapping.items()}
     return workflow
 
@@ -315,10 +297,8 @@ def parse_workflow_data(call: HostCall) -> Any:
 
 
 def restore_session(agent: Any, agent_compressor: AgentCompressor) -> None:
-    """Complete an agent's history before its first request, from host or ledger.
-
-    Nothing is added for a bot: it sets each person's history before each turn.
-    """
+    """Complete an agent's history before its first request, from host or ledger."""
+    # A bot sets each person's history itself.
     host_id = session_id_of(agent)
     if agent_compressor.requests.request_count or host_id is None or bot_conversation(agent).bot_id:
         return
@@ -339,11 +319,8 @@ def restore_session(agent: Any, agent_compressor: AgentCompressor) -> None:
 
 
 def _stored_history(agent: Any) -> Sequence[Message]:
-    """Return the restored messages with their calls; () if they differ.
-
-    The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
-    messages match no segment.
-    """
+    # The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls
+    # the messages match no segment.
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
     stored: Sequence[Message] = read(name) if read is not None and name else ()
@@ -352,18 +329,14 @@ def _stored_history(agent: Any) -> Sequence[Message]:
 
 
 def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
-    """Return whether the host may have cut messages.
-
-    By default the host keeps the newest 100.
-    """
+    # By default the host keeps the newest 100 messages.
     bound: int = getattr(store, "active_window", 0) or getattr(store, "max_messages", len(stored))
     is_full = len(stored) > bound // 2  # a cut amid tool calls leaves fewer than the bound
     return is_full or is_host_summary(stored[0])
 
 
 def _with_missing_front(transcript: Sequence[Message], history: list[Message]) -> list[Message]:
-    """Return a history with the front that the host cut."""
-    restored = history[leading_count(history) :]  # without the host's summary of what it cut
+    restored = history[leading_count(history) :]  # without the host's summary
     keeps_tools = any(message.get("role") == "tool" for message in restored)
     kept = [
         message
@@ -372,8 +345,7 @@ def _with_missing_front(transcript: Sequence[Message], history: list[Message]) -
         or (message.get("role") in ("user", "assistant") and not tool_calls_of(message))
     ]
     digests = [*map(digest, kept)]
-    # Match the first two messages: a single message may recur. Do not match the end, because the
-    # end of a killed turn may differ.
+    # Match two messages: one may recur. The end of a killed turn may differ.
     first = [*map(digest, restored[:2])]
     starts = (at for at in range(len(digests), -1, -1) if digests[at : at + len(first)] == first)
     start = next(starts, 0)

@@ -1,4 +1,4 @@
-"""Read an agent's `context=`; set and restore its host settings."""
+"""Read an agent's `context=`; change and restore the host's settings."""
 
 from __future__ import annotations
 
@@ -21,33 +21,29 @@ logger = logging.getLogger(__name__)
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
 STRATEGY_VARIABLE = "PRAISONAI_CONTEXT_STRATEGY"
-"""The host's own variable, for agents that name no strategy."""
+"""The host's variable, for agents that name no strategy."""
 OUR_OPTIONS = frozenset(CompressorConfig.names()) - {"model"}
 HOST_OPTIONS = frozenset(item.name for item in fields(ContextConfig))
 
 
 @dataclass(frozen=True)
 class RequestedContext:
-    """An agent's request for compression."""
+    """What an agent's `context=` asks for."""
 
     context: Any
-    """The host's own configuration object."""
     options: Mapping[str, Any]
-    """Options of `CompressorConfig` that differ from their defaults."""
     automatic: bool = True
     """False: compress only on command (the host's `auto_compact=False`)."""
     own_model: bool = True
-    """False (`llm_summarize: False`): the agent's own model writes no summaries.
-
-    Summaries without `auxiliary_model` are static."""
+    """False (`llm_summarize: False`): the agent's own model writes no summaries."""
 
     def config(self, model: str | None, defaults: Mapping[str, Any]) -> CompressorConfig:
-        """Return the agent's configuration; `defaults` fill options that it does not set."""
-        # The agent's own come first: a default that contradicts them is left out.
+        """Return the agent's configuration; `defaults` fill unset options."""
+        # The agent's options come first: a default that contradicts them is left out.
         unset = {name: value for name, value in defaults.items() if name not in self.options}
         options, faults = valid_options({"model": model, **self.options, **unset})
         for fault in faults.values():
-            # Not raised: a dictionary in `context=` is first read inside a turn.
+            # Not raised: a dictionary is first read inside a turn, which must not end.
             logger.error("options of context=: %s", fault)
         config = CompressorConfig.from_mapping(options)
         complete = config.with_environment()
@@ -56,7 +52,7 @@ class RequestedContext:
 
 
 def valid_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the options that work together, and the others' faults."""
+    """Return the options that are valid together, and the others' faults."""
     valid: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for name, value in options.items():
@@ -70,11 +66,10 @@ def valid_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 
 def requested_context(agent: Any, by_default: bool = False) -> RequestedContext | None:
-    """Return an agent's request for compression as of now, or None.
+    """Return what an agent asks for now, or None.
 
-    Once the host has initialized the agent's manager, the manager overrides `context=`. With
-    `by_default` an agent requests our strategy if neither its `context=` nor the environment names
-    one.
+    The host's manager of an agent overrides `context=`. With `by_default` an agent that names no
+    strategy asks for ours.
     """
     param, manager = agent._context_param, agent._context_manager
     adds_strategy = by_default and is_summarize(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
@@ -83,7 +78,7 @@ def requested_context(agent: Any, by_default: bool = False) -> RequestedContext 
     if not agent._context_manager_initialized:
         return requested
     if manager is None:
-        # The host makes no manager for None, or for a dictionary with one of our options.
+        # The host makes no manager for None, or for a dictionary with our options.
         return requested if param is None or isinstance(param, Mapping) else None
     hosts_default = ContextConfig().strategy
     is_default = type(manager) is ContextManager and manager.config.strategy is hosts_default
@@ -94,10 +89,7 @@ def requested_context(agent: Any, by_default: bool = False) -> RequestedContext 
 
 
 def _add_strategy(param: Any) -> Any:
-    """Return a `context=` with our strategy added.
-
-    Return None for a value that decides by itself, such as False or a `ContextConfig`.
-    """
+    """Return `context=` with our strategy added, or None if it excludes ours."""
     if isinstance(param, Mapping) and param.get("strategy") is None:
         return {**param, "strategy": SUMMARIZE}
     if param is None or param is True:
@@ -106,14 +98,14 @@ def _add_strategy(param: Any) -> Any:
 
 
 def parse_context(param: Any) -> RequestedContext | None:
-    """Return the request in one `context=`, or None."""
+    """Return what one `context=` asks for, or None."""
     if param is True:
         return _request_from(ContextConfig.from_env())
     if isinstance(param, str):
         return _request_from(ContextConfig(strategy=SUMMARIZE)) if is_summarize(param) else None
     if isinstance(param, Mapping):
         return _from_mapping(param)
-    if type(param) is ContextManager:  # not a subclass of the user's own
+    if type(param) is ContextManager:  # a user's subclass decides by itself
         return _request_from(param.config)
     return _request_from(param) if isinstance(param, ContextConfig) else None
 
@@ -142,7 +134,7 @@ def _request_from(
     if context is None or not is_summarize(context.strategy):
         return None
     options = options_in(context, extra_options)
-    # False is the default of `ContextConfig`, so it does not exclude the agent's own model.
+    # False means "no" only where True is the default, as in `CompressorContext`.
     by_default = getattr(type(context), "llm_summarize", False)
     own_model = own_model and (not by_default or context.llm_summarize)
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
@@ -169,14 +161,10 @@ def options_in(context: Any, extra_options: Mapping[str, Any] | None = None) -> 
 
 
 def _keep_policies(tools: Sequence[str], policies: Any) -> Any:
-    """Return the policies, with "keep" for those tools that have none.
-
-    Invalid policies are returned unchanged.
-    """
     try:
         valid = CompressorConfig(tool_policies=policies).tool_policies
     except ConfigError:
-        return policies
+        return policies  # `valid_options` reports their error
     return {**dict.fromkeys(tools, "keep"), **valid}
 
 
@@ -184,20 +172,14 @@ def _keep_policies(tools: Sequence[str], policies: Any) -> Any:
 
 
 NO_LIMIT = sys.maxsize
-"""`tool_output_limit` in characters that no result reaches."""
+"""A `tool_output_limit` in characters that no result reaches."""
 
 
-def whole_result(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
-    """Return a tool's result whole; the host's function would cut it."""
+def _whole_result(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
     return output
 
 
-def takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
-    """Return whether to switch off the host's cut of tool results.
-
-    Keep the host's cut if compression runs on command only, if a host limit was changed, or if an
-    artifact store exists.
-    """
+def _takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
     host = requested.context
     plain = ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
@@ -210,28 +192,25 @@ def takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
 
 
 class HostSettings:
-    """One agent's host settings: compaction and the limit of tool results."""
+    """One agent's settings in the host: compaction and the limit of tool results."""
 
     def __init__(self, agent: Any, requested: RequestedContext) -> None:
         self._uncompacted: Any = None
         self._execution: Any = None
         self.switch_off_compaction(agent)
-        if takes_whole_results(agent, requested):
+        if _takes_whole_results(agent, requested):
             agent.tool_output_limit = NO_LIMIT
-            agent._truncate_tool_output = whole_result
+            agent._truncate_tool_output = _whole_result
 
     def switch_off_compaction(self, agent: Any) -> None:
-        """Switch the host's `context_compaction` off, so that exactly one system compresses.
-
-        Each turn calls this: a program may have replaced the agent's settings.
-        """
+        """Switch the host's `context_compaction` off."""
         if agent.execution is not self._uncompacted:
             self._execution = agent.execution
             agent.execution = self._uncompacted = copy.copy(agent.execution)
         self._uncompacted.context_compaction = False
 
     def restore(self, agent: Any) -> None:
-        """Give the agent the settings that it had."""
+        """Give the agent its former settings."""
         if agent.execution is self._uncompacted:
             agent.execution = self._execution
         if getattr(agent, "tool_output_limit", None) == NO_LIMIT:

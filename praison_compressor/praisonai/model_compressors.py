@@ -1,4 +1,4 @@
-"""Make a `ContextCompressor` per model of an agent; learn from refusals.
+"""Make a `ContextCompressor` for each model of an agent; learn from refusals.
 
 The agent's own model writes the summaries, at its own endpoint: an on-premises transcript must not
 reach a public provider.
@@ -41,7 +41,7 @@ from .request_shapes import (
 
 logger = logging.getLogger(__name__)
 
-# Parameters of the agent's own answers; a summary has others.
+# Parameters of the agent's answers, which summaries do not have.
 _ANSWER_PARAMETERS = frozenset(
     "frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
     "max_tokens messages n presence_penalty response_format seed stop stream stream_options "
@@ -49,11 +49,8 @@ _ANSWER_PARAMETERS = frozenset(
 )
 
 
-def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
-    """Return the agent's own model at its own endpoint, with its key.
-
-    Return None for a model object of the caller, which we cannot call.
-    """
+def _own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
+    """Return the agent's own model, endpoint and key; None if we cannot call the model."""
     from ..summaries.litellm_client import LiteLLMSummarizer
 
     if getattr(agent, "_using_custom_llm", False):
@@ -69,13 +66,12 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
         if client is None or not isinstance(model, str):
             return None
         model = model if model.startswith("openai/") else f"openai/{model}"
-        # The SDK's client knows what the environment adds to an unset base_url.
+        # The client knows the environment's base_url, too.
         base, key, extra = str(client.sync_client.base_url), client.api_key, {}
     return LiteLLMSummarizer(model, api_base=base, api_key=key, extra=extra, context_window=window)
 
 
-def is_same_model(name: str | None, other: str | None) -> bool:
-    """Return whether two names mean one model: the host changes provider prefixes."""
+def _is_same_model(name: str | None, other: str | None) -> bool:
     if name is None or other is None:
         return True
     return name.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
@@ -83,19 +79,15 @@ def is_same_model(name: str | None, other: str | None) -> bool:
 
 @dataclass(frozen=True)
 class _RefusedRequest:
-    """A refused request, for which a smaller window is tried."""
-
     reserve: int | None
     """The output reserve at the first refusal."""
     sent: SentRequest
-    """The request as it was refused first."""
+    """The request that was refused first."""
     words: str
     """The newest refusal's words, without numbers."""
 
 
 class _Model:
-    """One model's compressor, learned window and refused request."""
-
     def __init__(self, compressor: ContextCompressor) -> None:
         self.compressor = compressor
         self.learner = WindowLearner(_window_of(compressor.config))
@@ -105,13 +97,11 @@ class _Model:
         """Words of uncertain refusals that a smaller request got again."""
 
     def remember_refusal(self, sent: SentRequest, words: str) -> None:
-        """Keep the trial's first refused request, and the newest refusal's words."""
         first = self.refused or _RefusedRequest(self.compressor.config.output_reserve, sent, words)
         self.refused = replace(first, words=words)
 
     @property
     def is_trial_uncertain(self) -> bool:
-        """Return whether the newest refusal may mean something else than length."""
         return self.learner.trial is not None and not self.learner.trial.refusal.certain
 
 
@@ -131,7 +121,7 @@ class ModelCompressors:
         self._sessions = SessionStates()
         self._refused_features: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
-        """Signatures of thinking that a provider refused behind a changed prefix."""
+        """Signatures of thinking that a provider refused after a changed prefix."""
 
     def for_model(self, model: str | None) -> ContextCompressor:
         """Return the compressor for a model; None is the agent's own."""
@@ -139,7 +129,7 @@ class ModelCompressors:
 
     def _model(self, model: str | None) -> _Model:
         own_name = self.config.model
-        name = own_name if is_same_model(model, own_name) else model
+        name = own_name if _is_same_model(model, own_name) else model
         with self._lock:
             if name not in self._models:
                 window = self.config.context_window if name == own_name else None
@@ -158,7 +148,7 @@ class ModelCompressors:
             return self._models[name]
 
     def with_focus(self, focus: str | None) -> ContextCompressor:
-        """Return the agent's own compressor, with a focus for the summarizer."""
+        """Return the compressor of the agent's own model, with a focus for the summary."""
         compressor = self.for_model(None)
         if not focus:
             return compressor
@@ -174,7 +164,7 @@ class ModelCompressors:
             tokens=tokens,
             on_event=self._notices,
             before_compression=self._notices.before_compression,
-            # Shared, so that the agent's next result reports the background's cost for any model.
+            # Shared: the agent's next result reports background costs of every model.
             sessions=self._sessions,
         )
 
@@ -186,13 +176,12 @@ class ModelCompressors:
             return self._store
 
     def _summarizer(self, config: CompressorConfig) -> Summarizer | None:
-        """Return the agent's own model if no auxiliary one is named."""
         agent = self._agent()
         if config.auxiliary_model or not self._own_model or agent is None:
-            return None  # the compressor then makes one from the configuration, if it names one
+            return None  # `ContextCompressor` makes one if the configuration names one
         own_config = config if config.model == self.config.model else self.for_model(None).config
         try:
-            return own_summarizer(agent, own_config.context_window)
+            return _own_summarizer(agent, own_config.context_window)
         except Exception:  # a host in an unknown state
             logger.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
             return None
@@ -200,7 +189,7 @@ class ModelCompressors:
     # ------------------------------------------------------------ sizes
 
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
-        """Return a request's tokens beside messages and the usual answer."""
+        """Return a request's tokens beside messages and usual answer."""
         compressor = self.for_model(request.model)
         usual = _reserve(compressor.config.output_reserve, window or _window_of(compressor.config))
         return request.schema_tokens(compressor.tokens) + max(0, request.output_tokens - usual)
@@ -212,7 +201,7 @@ class ModelCompressors:
         return max(1, window - _reserve(config.output_reserve, window) - self.overhead(request))
 
     def size(self, sent: SentRequest) -> int:
-        """Return a sent request's tokens, with its cap on the answer."""
+        """Return a sent request's tokens, with the longest answer that it allows."""
         request, view = sent
         counter = self.for_model(request.model).tokens
         return counter.messages(view) + request.schema_tokens(counter) + request.output_tokens
@@ -220,7 +209,7 @@ class ModelCompressors:
     # ------------------------------------------------------------ refusals
 
     def refused_features(self, request: HostRequest) -> frozenset[str]:
-        """Return what the request's model has refused."""
+        """Return the features that the request's model has refused."""
         return frozenset(name for model, name in self._refused_features if model == request.model)
 
     def adapt_view(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
@@ -244,19 +233,14 @@ class ModelCompressors:
             self._refused_features.add((request.model, feature))
             return True
         overflow = overflow_of(error, self.size(sent), map(text_of, view))
-        if overflow is None or not self._shrink(sent, overflow, str(error)):
+        if overflow is None or not self._try_smaller_window(sent, overflow, str(error)):
             return False
         logger.info("agent %s: %s refused a request as too long", title, request.model)
         return True
 
     # ------------------------------------------------------------ learned windows
 
-    def _shrink(self, sent: SentRequest, overflow: Overflow, text: str) -> bool:
-        """Try a smaller window after a refusal; return whether one exists.
-
-        `text` is the refusal's text. If a smaller request has got the same uncertain words before,
-        no window is tried.
-        """
+    def _try_smaller_window(self, sent: SentRequest, overflow: Overflow, text: str) -> bool:
         words = re.sub(r"\d+", "#", text)
         with self._lock:
             model = self._model(sent.request.model)
@@ -311,7 +295,7 @@ class ModelCompressors:
         return self._model(model).is_trial_uncertain
 
     def learn_usage(self, sent: SentRequest, reported: int) -> None:
-        """Learn from reported prompt tokens; log a truncating server's window."""
+        """Learn from reported prompt tokens; log the window of a server that truncates."""
         request, view = sent
         with self._lock:
             model = self._model(request.model)
@@ -329,7 +313,6 @@ class ModelCompressors:
         )
 
     def _resize(self, model: _Model, reserve: int | None) -> None:
-        """Give a model a compressor with its learned window and a reserve."""
         window = model.learner.window
         reserve = _usable_reserve(reserve, window)
         config = replace(model.compressor.config, context_window=window, output_reserve=reserve)
@@ -341,16 +324,14 @@ def _window_of(config: CompressorConfig) -> int:
 
 
 def _usable_reserve(reserve: int | None, window: int) -> int | None:
-    """Return the output reserve if it is below the window."""
     return reserve if reserve is not None and reserve < window else None
 
 
 def _reserve_after(
     overflow: Overflow, window: int, sent: SentRequest, reserve: int | None
 ) -> int | None:
-    """Return the refused answer's tokens if above the reserve, else `reserve`."""
     answer = overflow.answer_tokens or 0
-    # litellm asks Claude for its longest answer if the caller named no length.
+    # litellm asks Claude for its longest answer by default.
     longest = max(_reserve(reserve, window), sent.request.output_tokens)
     return min(answer, window - 1) if answer > longest else reserve
 

@@ -1,8 +1,6 @@
-"""Give an agent the recall tools; hide messages that were taken back.
+"""Give an agent the recall tools; hide messages that the user took back.
 
-An agent gets the tools with its first compression. That changes the request's prefix anyway, so the
-tools lose no cache. The host lists the tools of a turn when the turn begins: in the running turn
-`add_to_request` adds ours to each request; in later turns they are on the agent's own list.
+An agent gets the tools with its first compression, which changes the request's prefix anyway.
 """
 
 from __future__ import annotations
@@ -27,16 +25,16 @@ Tool = Callable[..., str]
 
 
 def wants_recall(agent: Any, option: bool | None) -> bool:
-    """Return whether an agent gets the tools; by default beside others."""
+    """Return whether an agent gets the recall tools; by default if it has others."""
     allows = getattr(agent, "_tool_name_allowed", None)
     names = [schema["function"]["name"] for schema in SCHEMAS]
     if callable(allows) and not all(map(allows, names)):
         return False
-    return bool(tools_of(agent)) if option is None else option
+    return bool(_tools_of(agent)) if option is None else option
 
 
 class RecallTools:
-    """The two tools of one agent, which keep no agent alive."""
+    """The two recall tools of one agent; keeps no agent alive."""
 
     def __init__(
         self, agent: weakref.ref[Any], finder: ConversationFinder, compressors: ModelCompressors
@@ -51,17 +49,14 @@ class RecallTools:
             turn=lambda: (self._conversation.session_id, self._conversation.progress),
         )
         self._given: list[Tool] | None = None
-        """The tools with names that the agent's own tools lack; None before the first `give`."""
+        """The tools whose names were free; None before the first `give`."""
 
     def give(self) -> None:
-        """Put the tools on the agent's list, except for taken names.
-
-        A bot restores its own list after each turn: then the tools are put back.
-        """
+        """Put the tools with free names on the agent's list."""
         agent = self._agent()
         if agent is None:
             return
-        listed = tools_of(agent)
+        listed = _tools_of(agent)
         if self._given is None:
             self._given = self._tools_with_free_names(agent, {tool_name(tool) for tool in listed})
         missing = [tool for tool in self._given if tool not in listed]
@@ -69,7 +64,6 @@ class RecallTools:
             agent.tools = [*listed, *missing]
 
     def _tools_with_free_names(self, agent: Any, names: Container[str | None]) -> list[Tool]:
-        """Return the tools whose names are free; log the others."""
         for tool in self._tools:
             if tool.__name__ in names:
                 logger.warning(
@@ -83,24 +77,22 @@ class RecallTools:
         """Remove the tools from the agent's list."""
         agent = self._agent()
         if self._given and agent is not None:
-            agent.tools = [tool for tool in tools_of(agent) if tool not in self._given]
+            agent.tools = [tool for tool in _tools_of(agent) if tool not in self._given]
         self._given = None
 
     def add_to_request(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a request's parameters with the recall tools that it lacks.
-
-        Nothing is added if the request lacks one of the agent's own tools, or if the agent's list
-        lacks ours: the host would not find our functions.
-        """
+        """Return a request's parameters with the recall tools that it lacks."""
+        # The host reads the agent's tools only when a turn begins.
         sent = params.get("tools")
-        listed = tools_of(self._agent())
+        listed = _tools_of(self._agent())
+        # Only listed tools: the host finds no others.
         offered = [tool for tool in self._given or () if tool in listed]
         if not offered or not isinstance(sent, (list, tuple)) or not sent:
             return params
         names = {tool_name(tool) for tool in sent}
         ours = {tool.__name__ for tool in offered}
         own = {tool_name(tool) for tool in listed} - ours - {None}
-        if not own <= names:
+        if not own <= names:  # not a request of the agent's turn
             return params
         schemas = schemas_for("responses" if "input" in params else "chat")
         missing = [schema for schema in schemas if tool_name(schema) in ours - names]
@@ -110,7 +102,6 @@ class RecallTools:
 
     @property
     def _conversation(self) -> Conversation:
-        """Return the running turn's conversation; raise without a turn."""
         running = self._finder.running
         if running is None:
             raise StoreUnavailable(
@@ -120,16 +111,14 @@ class RecallTools:
         return running
 
     def _session(self) -> Session:
-        """Return the session; entries that the user took back become tombstones."""
         namespace, reads = self._compressors.config.namespace, self._conversation.may_recall
         session = self._compressors.open_ledger().open(namespace, self._conversation.session_id)
-        # Recall takes an entry without salt as forgotten. The ledger keeps the salt.
+        # An entry that the user took back is hidden: recall passes over entries without salt.
         shown = (each if reads(each) else replace(each, salt="") for each in session.entries)
         return replace(session, entries=tuple(shown))
 
 
-def tools_of(agent: Any) -> list[Any]:
-    """Return the tools on an agent's list."""
+def _tools_of(agent: Any) -> list[Any]:
     tools = getattr(agent, "tools", None)
     if isinstance(tools, (list, tuple)):
         return list(tools)
@@ -138,7 +127,7 @@ def tools_of(agent: Any) -> list[Any]:
 
 def drop_copied_tools(agent: Any) -> None:
     """Remove another agent's recall tools from a copied list."""
-    listed = tools_of(agent)
+    listed = _tools_of(agent)
     own = [tool for tool in listed if getattr(tool, "__module__", None) != recall_tools.__module__]
     if len(own) < len(listed):
         agent.tools = own
