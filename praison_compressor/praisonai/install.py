@@ -24,11 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Installation:
-    """The agents that request compression, and every replaced name of the host.
-
-    `close` restores what a class held under each name, or deletes the name. If another package has
-    wrapped our replacement since, its wrapper stays, and our replacement passes all calls on.
-    """
+    """The agents that ask for compression, and every replaced name of the host."""
 
     def __init__(self) -> None:
         """Replace the host's names.
@@ -40,7 +36,7 @@ class Installation:
         """Part that this host cannot support -> the reason."""
         self.agents = Agents(self._replace_imported)
         self.patches: list[tuple[Any, str, Any, Any]] = []
-        """Owner, name, the original that the owner held, and our replacement."""
+        """Owner, name, the owner's original, our replacement."""
         self._not_imported = patches.in_installed_packages()
         self._replace(patches.REPLACED, patches.READ)
         self._replace_imported()
@@ -59,8 +55,6 @@ class Installation:
             self.patches.append((owner, row.name, original, replacement))
 
     def _replace_imported(self) -> None:
-        """Replace the names in modules that the host has imported since."""
-        # Most look-ups of a compressor find no such module, and need no lock.
         if not any(map(patches.is_imported, self._not_imported)):
             return
         with _lock:
@@ -74,7 +68,7 @@ class Installation:
         self.agents.close()
         while self.patches:
             owner, name, original, replacement = self.patches.pop()
-            if vars(owner).get(name) is not replacement:
+            if vars(owner).get(name) is not replacement:  # the replacement passes all calls on
                 logger.warning("%s.%s stays: replaced again after us", owner.__name__, name)
             elif original is patches.ABSENT:
                 delattr(owner, name)
@@ -82,7 +76,6 @@ class Installation:
                 setattr(owner, name, original)
 
 
-# One for a process, as the host's classes are.
 _lock = renew_after_fork(threading.RLock())
 _installation: Installation | None = None
 
@@ -93,8 +86,7 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     Agents with another strategy behave as before. A second call changes only the defaults.
 
     Args:
-        defaults: options of `CompressorConfig` for agents that do not set them; None leaves the
-            defaults as they are.
+        defaults: options of `CompressorConfig` for agents that do not set them. None: no change.
 
     Raises:
         HostMoved: this release of praisonaiagents lacks a name that we replace or read.
@@ -108,7 +100,7 @@ def configure_installation(
     in_code: bool = False,
     is_plugin_enabled: Callable[[], bool] | None = None,
 ) -> Installation:
-    """Return the process's installation; make it once from the arguments."""
+    """Return the process's installation, made at the first call."""
     global _installation
     with _lock:
         current = _installation = _installation or Installation()
@@ -126,7 +118,7 @@ def uninstall() -> None:
 
 
 def installed() -> Installation | None:
-    """Return the installation of this process, if there is one."""
+    """Return the installation of this process, or None."""
     return _installation
 
 
@@ -137,7 +129,7 @@ if TYPE_CHECKING:
     # Ours are frozen, and the host ships no types.
     @dataclass
     class _Options(CompressorConfig, ContextConfig):  # type: ignore[misc]
-        """The fields as type checkers and editors see them."""
+        """The fields as type checkers see them."""
 
 else:
     _names = OUR_OPTIONS - HOST_OPTIONS
@@ -149,10 +141,10 @@ else:
 class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
     """Hold the host's context configuration and our options: `Agent(context=CompressorContext())`.
 
-    The host's fields keep their meaning. `compact_threshold` overrides our `trigger_ratio`.
-    `output_reserve` and `keep_recent_turns` count only if they differ from the host's default. The
-    other options are those of `CompressorConfig` except `model`, which is the agent's. Constructing
-    a `CompressorContext` installs the compressor.
+    Our options are those of `CompressorConfig` without `model`, which is the agent's. The host's
+    fields keep their meaning, with these exceptions: `compact_threshold` overrides `trigger_ratio`;
+    `output_reserve` and `keep_recent_turns` count if they differ from the host's default.
+    Constructing a `CompressorContext` installs the compressor.
 
     Raises:
         ConfigError: an option has an unknown name or an invalid value.
@@ -160,14 +152,11 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
 
     strategy: OptimizerStrategy = OptimizerStrategy.SUMMARIZE
     llm_summarize: bool = True
-    """False: the agent's own model writes no summary, which is static without `auxiliary_model`.
-    In the host's own configuration the default is False and has no effect."""
+    """False: the agent's own model writes no summaries."""
     session_id: str | None = None
-    """The stored session of one agent's conversation, for the next run of the program. An id that
-    the host gives overrides it. None: a random one."""
+    """The stored session of one agent. An id from the host overrides it. None: a random id."""
     _holder: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
-    """The agent that has `session_id`. Its clones and the other members of its team have sessions
-    of their own."""
+    """The agent that has `session_id`; its clones and its team have other sessions."""
 
     def __new__(cls, *args: Any, **options: Any) -> CompressorContext:
         """Return a new configuration; refuse unknown options with the nearest name."""

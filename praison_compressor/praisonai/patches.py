@@ -1,9 +1,4 @@
-"""List and check the host's names that we replace or read.
-
-`probe` checks each name's shape in the installed host, not the host's version. If an essential name
-has moved, `probe` raises `HostMoved`. If another name has moved, only the part that needs it is
-left out.
-"""
+"""List the host's names that we replace or read, and check their shapes."""
 
 from __future__ import annotations
 
@@ -25,15 +20,15 @@ class Patch(NamedTuple):
     """A name of the host that we replace; `docs/host.md` gives the reason."""
 
     owner: str
-    """A class, as `module:name` in `praisonaiagents`, or in another package after a slash."""
+    """`module:Class` in `praisonaiagents`; after a slash in another package."""
     name: str
     make: Callable[..., Any]
-    """Returns the replacement of the host's own object; takes that object and our `Agents`."""
+    """(the host's object, our `Agents`) -> the replacement."""
     kind: str = METHOD
     parameter: str = ""
     """A parameter that the host's method must have; "**": any keyword."""
     part: str = ""
-    """The part that is left out if the name has moved; "" if it is essential."""
+    """The part that is left out if the name has moved; "" if the name is essential."""
 
 
 class ReadNames(NamedTuple):
@@ -43,7 +38,6 @@ class ReadNames(NamedTuple):
     """A module, a class or a method, written as in `Patch`."""
     names: str
     part: str = ""
-    """As in `Patch`."""
 
 
 _AGENT, _TEAM = "agent.agent:Agent", "agents.agents:AgentTeam"
@@ -104,8 +98,8 @@ IN_OTHER_PACKAGES = (
     Patch(_BOTS, "_maybe_fire_session_start", apps.bot_session_start, METHOD, "agent", BOTS),
     Patch(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, part=SAVED),
 )
-"""Names in the host's other packages. They are replaced once the host has imported their modules: a
-plugin must not import a terminal. We import the bots' module (5 ms) for the id of a first turn."""
+"""Names in the host's other packages, replaced once the host has imported their modules: a plugin
+must not import a terminal."""
 
 READ = (
     ReadNames(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
@@ -130,7 +124,7 @@ READ = (
     ReadNames(_AGENT, "_llm_instance", CONSOLE),
     ReadNames("config.loader", "_discover_config_files _load_config _parse_config_file", FILES),
 )
-"""If an essential name moved, requests would silently go out uncompressed: `install()` refuses."""
+"""If an essential name moved, requests would go out uncompressed: `install()` refuses."""
 
 ABSENT = object()
 
@@ -142,7 +136,6 @@ class Target(NamedTuple):
     holder: Any
     """The class that has or will have the name in its own dictionary."""
     original: Any
-    """The object under that name; `ABSENT` if none."""
 
 
 def probe(
@@ -167,7 +160,7 @@ def in_installed_packages() -> list[Patch]:
     """Return `IN_OTHER_PACKAGES` of installed packages; import the bots' module."""
     rows = [r for r in IN_OTHER_PACKAGES if find_spec(r.owner[1:].partition(".")[0]) is not None]
     if any(row.owner == _BOTS for row in rows):
-        _resolve(_BOTS)
+        _resolve(_BOTS)  # takes 5 ms; the first turn needs its bot's id
     return rows
 
 
@@ -179,7 +172,6 @@ def is_imported(row: Patch) -> bool:
 
 
 def _target(row: Patch) -> Target:
-    """Return a row's target: the first class that defines the name."""
     owner = _resolve(row.owner)
     for holder in getattr(owner, "__mro__", ()):
         if row.name in vars(holder):
@@ -234,7 +226,6 @@ def _full(path: str) -> str:
 
 
 def _resolve(path: str) -> Any:
-    """Return a module, class or method of the host, or None."""
     try:
         return pkgutil.resolve_name(_full(path))
     except (ImportError, AttributeError):

@@ -1,8 +1,4 @@
-"""Register the host's plugin, which compresses every agent without another strategy.
-
-The entry point `praisonai.plugins` names this module. It also reads the host's configuration of the
-plugin, and reports mistakes in it.
-"""
+"""Register the host's plugin, and read the host's configuration of the plugin."""
 
 from __future__ import annotations
 
@@ -31,11 +27,7 @@ PLUGIN_OPTIONS = frozenset({"allow_conversation", "enabled"})
 
 
 class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
-    """Installs the compressor; agents are compressed while the plugin is enabled.
-
-    The host initializes every plugin that it finds, even one that no configuration names. It calls
-    nothing when a plugin is disabled: each turn asks the plugin manager.
-    """
+    """Installs the compressor; agents are compressed while the plugin is enabled."""
 
     @property
     def info(self) -> PluginInfo:
@@ -52,11 +44,9 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         )
 
     def on_init(self, context: dict[str, Any]) -> None:
-        """Install; log names in the configuration that are nearly ours.
-
-        The host calls this when it loads any plugin, so a misspelled name of ours is seen here.
-        """
+        """Install; log names in the configuration that are nearly ours."""
         configure_installation(None, is_plugin_enabled=is_enabled)
+        # The host loads every plugin that it finds, so this runs even if our name is misspelled.
         # `plugins.enable([...])` in code fills this list of the host.
         names = getattr(plugins, "_enabled_plugin_names", None) or loader.get_enabled_plugins()
         written = [*(names or ()), *loader.get_plugin_options()]
@@ -73,12 +63,12 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
 
 def is_enabled() -> bool:
-    """Return whether the host's plugin manager has this plugin enabled now."""
+    """Return whether the plugin is enabled now; the host reports no change."""
     return bool(get_plugin_manager().is_enabled(PLUGIN))
 
 
 plugin = CompressorPlugin
-"""What the entry point names."""
+"""The name in the entry point `praisonai.plugins`."""
 
 
 # ------------------------------------------------------------ the host's configuration
@@ -86,13 +76,12 @@ plugin = CompressorPlugin
 
 @dataclass(frozen=True)
 class HostConfiguration:
-    """This plugin's settings in `PRAISONAI_PLUGINS` and in the host's configuration files."""
+    """This plugin's settings in `PRAISONAI_PLUGINS` and in the host's files."""
 
     on: bool
-    """Whether the host enables the plugin at the first `Agent()`."""
+    """Whether the first `Agent()` enables the plugin."""
     options: Mapping[str, Any]
     model: str | None
-    """The model of agents that name none; None if no file names one."""
     files: tuple[str, ...]
     """Files that the host reads, the nearest last."""
     faults: tuple[str, ...]
@@ -102,14 +91,12 @@ class HostConfiguration:
 def read_host_configuration() -> HostConfiguration:
     """Read the environment and the files as the host does.
 
-    `doctor` shows the result: if the host loads no plugin, no other code of ours runs.
-
     Raises:
         ConfigError: `plugins:` is no mapping; the host then makes no agent.
     """
     contents = _read_files()
     files = tuple(map(str, contents))
-    # The host reads a file that it cannot parse as empty.
+    # To the host a file that it cannot parse is empty.
     unreadable = [path for path, read in contents.items() if path.stat().st_size and not read]
     faults = [f"{path}: no YAML or TOML that can be read" for path in unreadable]
     configuration: dict[str, Any] = getattr(loader, "_load_config", dict)()
@@ -131,10 +118,7 @@ def read_host_configuration() -> HostConfiguration:
 
 
 def _read_files() -> dict[Path, Any]:
-    """Return the content of each of the host's files, the nearest last.
-
-    A release of the host that has moved its functions for files has no files here.
-    """
+    # A release of the host without these functions has no files here.
     discover: Callable[[], list[Path]] = getattr(loader, "_discover_config_files", list)
     parse: Callable[[Path], Any] = getattr(loader, "_parse_config_file", lambda path: {})
     return {path: parse(path) for path in discover()}
@@ -149,7 +133,6 @@ def _misspellings(kind: str, names: Iterable[object], right: str) -> list[str]:
 
 
 def _read_options(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a section's valid options, and the others' faults."""
     options, faults = valid_options({key: section[key] for key in section if key in OUR_OPTIONS})
     for name in sorted(set(map(str, section)) - OUR_OPTIONS - PLUGIN_OPTIONS):
         faults[name] = unknown_name("option", name, OUR_OPTIONS)
@@ -158,7 +141,6 @@ def _read_options(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]
 
 
 OPTION_KEYS = ("plugins", PLUGIN)
-"""Keys of our options in the host's files."""
 
 
 def configuration_file(*keys: str) -> str:
