@@ -1,8 +1,4 @@
-"""Switch off compaction by the host's terminal, gateway and bots.
-
-Each of them would compact an agent's history, which our requests need whole. The agent's compressor
-answers commands that are typed in the terminal.
-"""
+"""Switch off compaction by the host's terminal, gateway and bots."""
 
 from __future__ import annotations
 
@@ -22,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 
 def _compressor_for(agent: Any, agents: Agents) -> AgentCompressor | None:
-    """Return the agent's compressor; None for an object that is no agent."""
     return agents.compressor_of(agent) if hasattr(agent, "_context_param") else None
 
 
@@ -36,7 +31,6 @@ def _of_terminal(call: HostCall) -> AgentCompressor | None:
 def _answer_in(
     terminal: Any, agent_compressor: AgentCompressor, name: str, argument: str = ""
 ) -> None:
-    """Answer a command in the terminal as the terminal's own commands do."""
     command = find_command(name, argument)
     if command is not None:
         message = sys.modules[type(terminal).__module__].ChatMessage
@@ -46,7 +40,7 @@ def _answer_in(
 
 @replacing
 def maybe_auto_compact(call: HostCall) -> Any:
-    """Replace the terminal's compaction before a turn: our agents keep their history."""
+    """Replace the terminal's compaction before a turn: do nothing."""
     return call.go_on() if _of_terminal(call) is None else None
 
 
@@ -65,22 +59,19 @@ def compact_context(call: HostCall) -> Any:
 
 
 COMPACTED = "_praison_compressor_compacted"
-"""The terminal's attribute for the result of its last command, if that was `/compact`."""
+"""The terminal's attribute for the result of the last command, if that was `/compact`."""
 
 
 @replacing
 def handle_command(call: HostCall) -> Any:
-    """Answer `/status`, `/context`, and an `/undo` right after a `/compact`.
-
-    Any other `/undo` takes back the last turn and its files, as the terminal does it. After our
-    `/status` the terminal adds its own lines.
-    """
+    """Answer `/status`, `/context`, and an `/undo` right after a `/compact`."""
     agent_compressor = _of_terminal(call)
     if agent_compressor is None:
         return call.go_on()
     name = str(call.argument("command")).split(maxsplit=1)[0].lower().lstrip("/")
     before = agent_compressor.last_result
     compacted = vars(call.instance).pop(COMPACTED, None)
+    # The terminal's `/undo` takes back the last turn and its files.
     undoes_ours = name == "undo" and compacted is not None and compacted is before
     is_ours = name == "context" or undoes_ours
     if is_ours or name == "status":
@@ -98,10 +89,7 @@ def handle_command(call: HostCall) -> Any:
 
 @replacing
 def idle_candidates(call: HostCall) -> Any:
-    """Replace the gateway's list of idle sessions: our agents compress theirs themselves.
-
-    A session that is not connected has no agent. Such a session is left out if any agent is ours.
-    """
+    """Replace the gateway's list of idle sessions by those of other agents."""
     candidates = call.go_on()
     gateway = call.instance
     served = {name: _compressor_for(agent, call.agents) for name, agent in gateway._agents.items()}
@@ -114,6 +102,7 @@ def idle_candidates(call: HostCall) -> Any:
         return candidates
     for agent_compressor in ours.values():  # off the gateway's event loop
         start_thread(functools.partial(_compress_idle, agent_compressor))
+    # A disconnected session is left out: its agent is not known.
     others = {name for name, live in gateway._sessions.items() if live.agent_id not in ours}
     return [candidate for candidate in candidates if candidate[0] in others]
 
@@ -127,7 +116,7 @@ def _compress_idle(agent_compressor: AgentCompressor) -> None:
 
 @replacing
 async def bot_chat(call: HostCall) -> Any:
-    """Replace a bot's `chat`: its bot id is forgotten after the turn."""
+    """Replace a bot's `chat`: forget the bot's conversation after the turn."""
     with bot_scope():
         return await call.go_on()
 

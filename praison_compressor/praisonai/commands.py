@@ -19,21 +19,17 @@ class Command:
     """A slash command of the chat."""
 
     name: str
-    """Its words after the slash."""
     argument: str
     """The argument as `/help` prints it; "" without one."""
     help: str
-    """What it does, as `/help` prints it."""
     answer: Callable[[AgentCompressor, str], str | Awaitable[str]]
-    """Returns the reply to an argument. Called in a thread, because most answers read the store. An
-    awaitable reply is awaited on the caller's loop."""
+    """Returns the reply to an argument. Runs in a thread; an awaitable reply is awaited."""
 
     def __str__(self) -> str:
         return f"{f'/{self.name} {self.argument}':<31} {self.help}"
 
 
 ParsedCommand = Callable[[AgentCompressor], str | Awaitable[str]]
-"""A command with its argument: `Command.answer` for that argument."""
 
 
 # ------------------------------------------------------------ what each command does
@@ -142,14 +138,14 @@ _TABLE: tuple[Command, ...] = (
     Command("help", "", "this list", lambda *_: "\n".join(map(str, _TABLE))),
 )
 CHAT_COMMANDS = {command.name: command for command in _TABLE}
-"""By name. A name with a space is never found by the first word of a prompt."""
+"""Names with a space, such as "compact keep", are found by `_find_choice`."""
 
 
 # ------------------------------------------------------------ reading what was typed
 
 
 def parse_prompt(agent: Any, prompt: Any) -> ParsedCommand | None:
-    """Return a prompt's command, as `find_command` does."""
+    """Return a prompt's command, or None if the prompt is for the model."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
@@ -158,10 +154,7 @@ def parse_prompt(agent: Any, prompt: Any) -> ParsedCommand | None:
 
 
 def find_command(name: str, argument: str) -> ParsedCommand | None:
-    """Return the command, or one that replies to a mistake.
-
-    Return None if the words are for the model.
-    """
+    """Return the command, a reply to a mistake, or None if the words are for the model."""
     command = CHAT_COMMANDS.get(name)
     if command is None:
         meant = _nearest_command(name) if name.isalpha() and not argument else None
@@ -183,7 +176,6 @@ def _with_argument(name: str, argument: str) -> ParsedCommand:
 
 
 def _find_choice(typed: str) -> ParsedCommand:
-    """Return the command of words after `/compact`: a choice, or a focus."""
     choice, _, argument = typed.partition(" ")
     choices = [name.removeprefix("compact ") for name in CHAT_COMMANDS if " " in name]
     meant = nearest_name(choice, choices)
@@ -200,11 +192,10 @@ def _mistake(reply: str) -> ParsedCommand:
 
 
 SHORT_NAME = 5
-"""Letters. A word longer than a command of fewer letters is another word, no misspelling."""
+"""Letters. A command shorter than this has no misspelling longer than the command."""
 
 
 def _nearest_command(word: str) -> str | None:
-    """Return the command that a word misspells, or None for another word."""
     names = [name for name in CHAT_COMMANDS if " " not in name]
     meant = "compact" if nearest_name(word, ["compress"]) else nearest_name(word, names)
     is_other = meant is not None and len(word) > len(meant) < SHORT_NAME

@@ -1,7 +1,4 @@
-"""Report compressions to the host's hooks, memory, bill, log and screen.
-
-Only an agent with `output="verbose"` prints on the screen.
-"""
+"""Report compressions to the host's hooks, memory, bill, log and screen."""
 
 from __future__ import annotations
 
@@ -32,15 +29,12 @@ _EXIT_REFUSES = 2
 
 
 class _Hooks:
-    """The hooks of one request's compression, which run in threads, in order."""
-
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
         self._tasks: list[asyncio.Task[None]] = []
         self._in_order = asyncio.Lock()
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Begin a hook, which runs after earlier hooks and beside the compression."""
         self._tasks.append(asyncio.ensure_future(self._run(work)))
 
     async def _run(self, work: Callable[[], None]) -> None:
@@ -48,12 +42,10 @@ class _Hooks:
             await asyncio.to_thread(work)  # hooks must not find our loop
 
     def cancel(self) -> None:
-        """Cancel all hooks."""
         for task in self._tasks:
             task.cancel()
 
     async def wait(self) -> None:
-        """Wait until all hooks have ended."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
@@ -67,13 +59,13 @@ class Notices:
     def __init__(
         self, agent: weakref.ref[Any], find_conversation: Callable[[str], Conversation | None]
     ) -> None:
-        """`find_conversation` finds a session's conversation for background compressions."""
+        """`find_conversation`: session id -> conversation, for background compressions."""
         self._agent = agent
         self._listeners: list[Listener] = []
         self._find_conversation = find_conversation
 
     def subscribe(self, listener: Listener) -> None:
-        """Pass every event on to `listener` too."""
+        """Pass every event to `listener` too."""
         self._listeners.append(listener)
 
     @asynccontextmanager
@@ -135,7 +127,6 @@ class Notices:
             conversation.notice = line
 
     def _report(self, event: Event, messages: Sequence[Message]) -> None:
-        """Report to the memory before a compression, to hooks after it."""
         memory: Any = getattr(self._agent(), "_memory_instance", None)
         if event.name == "committed":
             _call_listener(lambda: self._run_hooks("AFTER_COMPACTION", event))
@@ -143,11 +134,9 @@ class Notices:
             _call_listener(lambda: memory.on_pre_compress(list(messages)))
 
     def before_compression(self, event: Event) -> str | bool | None:
-        """Return False if a hook refuses, else the hooks' text.
-
-        A hook that fails does not refuse the compression, although the host takes it as a refusal.
-        """
+        """Return False if a hook refuses, else the hooks' text."""
         results = self._run_hooks("BEFORE_COMPACTION", event)
+        # A failed hook does not refuse, although the host counts a failure as a refusal.
         decided = (r for r in results if r.success or r.exit_code == _EXIT_REFUSES)
         outputs = [result.output for result in decided if result.output]
         if any(output.is_denied() for output in outputs):
@@ -155,7 +144,6 @@ class Notices:
         return "\n".join(filter(None, (o.additional_context for o in outputs))) or None
 
     def _run_hooks(self, name: str, event: Event) -> Sequence[Any]:
-        """Return the results of the agent's hooks of that name."""
         runner = getattr(self._agent(), "_hook_runner", None)
         if runner is None:
             return ()
@@ -173,7 +161,6 @@ class Notices:
         return results
 
     def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
-        """Print on the host's console, if the agent is verbose."""
         agent = self._agent()
         if agent is None or not getattr(agent, "verbose", False):
             return

@@ -42,19 +42,15 @@ class Status:
     tool_tokens: int = 0
     summaries: int = 0
     store: str = "memory"
-    """The ledger's place."""
     earlier: KeptSteps = field(default_factory=KeptSteps)
-    """Dropped steps of earlier turns, a part of the kept tokens."""
     is_sent: bool = True
-    """False: the numbers describe the next request, which a command changed."""
+    """False: the sizes are those of the next request."""
     bill: Bill = NO_BILL
-    """The conversation's cost so far."""
     pinned: tuple[str, ...] = ()
-    """Texts that every compressed view keeps word for word: the option's, then `/pin`'s."""
 
     @property
     def tokens(self) -> int:
-        """Return the tokens that were sent."""
+        """Return the tokens of the request."""
         return self.system_tokens + self.summary_tokens + self.kept_tokens + self.tool_tokens
 
     def __str__(self) -> str:
@@ -72,7 +68,7 @@ class Status:
 
     @property
     def of_earlier(self) -> str:
-        """Return words for the kept steps of earlier turns, "" without any."""
+        """Return words for the kept steps of earlier turns, or ""."""
         return f"; {self.earlier}" if self.earlier.steps else ""
 
 
@@ -139,10 +135,8 @@ def describe_compressed(status: Status) -> str:
 NOTHING = "Nothing to compress yet."
 
 MOST_MESSAGES_SHOWN = 30
-"""Messages of one part that a preview lists."""
 
 MOST_SESSIONS_SHOWN = 10
-"""Sessions that a bare `/resume` shows."""
 
 
 def describe_context(use: ContextUse, kept_steps: KeptSteps) -> str:
@@ -165,10 +159,7 @@ def describe_context(use: ContextUse, kept_steps: KeptSteps) -> str:
 
 
 def describe_preview(preview: Preview, use: ContextUse, tools: int, kept_steps: KeptSteps) -> str:
-    """Return the answer to `/compact preview`: the parts, their messages and texts.
-
-    `tools` are the tokens of tool schemas, which the preview's sizes leave out.
-    """
+    """Return the answer to `/compact preview`; `tools`: the tokens of tool schemas."""
     lines = [NOTHING]
     if preview.would_compress:
         sizes = f"{short_count(preview.tokens_after + tools)} instead of {short_count(use.used)}"
@@ -195,7 +186,6 @@ def describe_excess(tokens: int, trigger: int, remedy: str) -> list[str]:
 
 
 def _describe_part(preview: Preview, part: Part) -> list[str]:
-    """Return a part's lines: its size, replaced messages and text."""
     sizes = f"{short_count(part.tokens_before)} → {short_count(part.tokens_after)}"
     name = part.reference or part.name
     lines = [f"{name:<8} {pluralize(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
