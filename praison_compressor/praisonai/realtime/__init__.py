@@ -3,8 +3,8 @@
 In the order in which data passes the modules:
 
 - `agent`: `RealtimeAgent`
-- `items`: the server's conversation, an ordered list of items with their words
-- `folding`: chooses old items and replaces them by the memory on the server
+- `items`: the server's conversation, an ordered list of items
+- `folding`: replaces old items by the memory on the server
 - `voice_memory`: archives and summarizes the replaced items
 """
 

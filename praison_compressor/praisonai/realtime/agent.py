@@ -34,22 +34,18 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     """The host's `RealtimeAgent` on a server of your choice, with a memory.
 
     At `trigger_items` items the oldest are replaced by one memory item; `max_history_items` stay.
-    The memory takes a twentieth of the window: verbatim while it fits, then summarized. After a
-    disconnect `aconnect` sends the memory and the live window to the new connection.
-
-    The first six parameters are the host's.
+    The memory takes a twentieth of the window. `aconnect` sends the memory and the remaining items
+    to a new connection. The first six parameters are the host's.
 
     Args:
-        url: the server's WebSocket address. None: OpenAI's address. OPENAI_API_KEY is sent only
-            there.
+        url: the server's WebSocket address. None: OpenAI's, which alone gets OPENAI_API_KEY.
         api_key, headers: sent to the server, the key as a bearer token.
-        max_history_items, trigger_items: the numbers described above. Both None: fold nothing.
+        max_history_items, trigger_items: see above. Both None: no memory.
         config: the compressor's options.
-        summarizer: any object or async callable that `ContextCompressor` takes; None makes
-            static summaries.
+        summarizer: as `ContextCompressor` takes it. None: static summaries.
         store, session_id: the ledger and its session.
-        transcription_model: model that transcribes the user's speech; without a transcript
-            nothing is remembered. None: keep the session's setting.
+        transcription_model: transcribes the user's speech, which is forgotten otherwise. None: as
+            the session has it.
         ack_timeout_seconds: longest wait for the server's answer to a change.
         on_compressor_event: receives the compressor's events.
 
@@ -116,11 +112,11 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     @property
     def items(self) -> tuple[str, ...]:
-        """Return the ids of the live window's items, oldest first."""
+        """Return the ids of the live items, oldest first."""
         return tuple(item.id for item in self._folding.items.live())
 
     def transcript(self, item_id: str) -> str | None:
-        """Return the words of an item of the live window."""
+        """Return the words of a live item, or None if there is none."""
         item = self._folding.items.get(item_id)
         return None if item is None else item.text or item.output or item.arguments
 
@@ -135,7 +131,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     # ------------------------------------------------------------ connection
 
     async def aconnect(self, **kwargs: Any) -> bool:
-        """Connect, send the memory and the live window; return whether it worked."""
+        """Connect, send the memory and the live items; return whether it worked."""
         if self._connected:
             self._log("Already connected", "yellow")
             return True
@@ -192,8 +188,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     # ------------------------------------------------------------ sending
 
     async def _send_event(self, event: ServerEvent) -> bool:
-        """Send the application's event; record its item before the server's echo."""
-        event = self._folding.prepare(event)
+        event = self._folding.prepare(event)  # before the server's echo
         if await self._transmit(event):
             return True
         self._folding.drop_unsent(event.get("event_id"))
@@ -208,18 +203,12 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return await self._send_event(event)
 
     async def delete_item(self, item_id: str) -> bool:
-        """Delete an item from conversation and memory; return whether that worked.
-
-        Neither a later summary nor one being written contains its words.
-        """
+        """Delete an item from conversation and memory; return whether that worked."""
         event = self._folding.withdraw(item_id)
         return event is None or await self._transmit(event)
 
     async def truncate_item(self, item_id: str, audio_end_ms: int, content_index: int = 0) -> bool:
-        """Cut an assistant's item at `audio_end_ms` milliseconds; return whether that was sent.
-
-        The user interrupted there: later words are not remembered.
-        """
+        """Cut an assistant's item after `audio_end_ms` milliseconds; return whether sent."""
         cut = {"item_id": item_id, "content_index": content_index, "audio_end_ms": audio_end_ms}
         self._folding.apply({"type": TRUNCATED, **cut})  # before the server's echo
         return await self._transmit({"type": "conversation.item.truncate", **cut})
@@ -237,14 +226,14 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         except Exception as error:
             self._log(f"Receive loop error: {error}", "red")
             self._report(error)
-        # A cancelled task skips this: its connection stays usable.
+        # A cancelled task leaves its connection usable.
         if self._ws is socket:
             await self._clear_connection()
 
     async def _receive(self, message: str | bytes) -> None:
         try:
             event = json.loads(message)
-        except (ValueError, RecursionError) as fault:  # thousands of brackets nest too deeply
+        except (ValueError, RecursionError) as fault:  # thousands of nested brackets
             logger.warning("skipped a frame that is no JSON: %s", type(fault).__name__)
             return
         if not isinstance(event, dict):
@@ -253,9 +242,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self._deliver(event)
         try:
             if self._folding.apply(event):
-                return  # an answer to the memory's own work
+                return  # the server answered an event of the memory
         except Exception:
-            # An invalid event must not end the conversation.
             logger.exception("skipped an invalid event: %s", event.get("type"))
         if event.get("type") == "error":
             error = event.get("error", {})
@@ -263,7 +251,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._report(Exception(str(error)))
 
     def _deliver(self, event: ServerEvent) -> None:
-        """Pass audio, words and the event to callbacks, before anything else."""
         kind = event.get("type")
         if kind == AUDIO_DELTA and event.get("delta"):
             self._play(str(event["delta"]))
@@ -284,7 +271,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._call_back(listener, sound)
 
     def _call_back(self, callback: Callable[[Any], Any], value: Any) -> None:
-        """Call a listener; its failure does not end the conversation."""
         try:
             callback(value)
         except Exception as error:
@@ -298,7 +284,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
 
 def _authorization(url: str | None, api_key: str | None) -> dict[str, str]:
-    # The environment's key belongs to OpenAI; another server must not get it.
+    # Another server must not get OpenAI's key.
     key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
     return {"Authorization": f"Bearer {key}"} if key else {}
 

@@ -1,8 +1,7 @@
 """Fold old voice items into memory, in one task beside the audio.
 
-The task chooses items, summarizes and archives them, applies changes made meanwhile, and updates
-the server. The server acknowledges the new memory before the old one and the folded items are
-deleted: a failure leaves more on the server than needed, never less.
+The server must confirm the new memory before old items are deleted: a failure leaves more on the
+server than needed, never less.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ logger = logging.getLogger(__name__)
 ADD, DELETE = "added_", "deleted_"
 """Prefixes of the ids of our events; the item's id follows."""
 REPLAY = "replay_"
-"""Prefix of the ids of our events that restore a conversation on a new connection."""
+"""Prefix of the ids of events that restore a conversation."""
 
 
 class ServerRefused(CompressorError):
     """The Realtime server refused our event, or did not answer."""
 
     def __init__(self, code: str, message: str) -> None:
-        """Take the server's code ("timeout" without an answer) and its message."""
+        """`code` is the server's, or "timeout"."""
         self.code = code
         super().__init__(f"the server refused ({code}): {message}")
 
 
 NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
-"""Words of a refusal to delete an item that the server has already deleted."""
+"""Words of a refusal to delete an item that the server no longer has."""
 
 
 # ------------------------------------------------------------ what to fold
@@ -58,16 +57,13 @@ NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
 
 @dataclass(frozen=True)
 class Marks:
-    """How many items stay after a fold, and how many start one.
-
-    Both 0: no folding.
-    """
+    """When to fold, and what stays; both 0: no folding."""
 
     max_history_items: int = 0
-    """Newest items that stay verbatim after a fold."""
+    """Newest items that stay after a fold."""
 
     trigger_items: int = 0
-    """Items of the window at which a fold begins."""
+    """Live items at which a fold begins."""
 
     def __post_init__(self) -> None:
         """Check the marks.
@@ -91,20 +87,15 @@ class Marks:
 
     @property
     def step(self) -> int:
-        """Return the fewest items worth a new memory.
-
-        They are half of what a fold replaces.
-        """
+        """Return the fewest items worth a fold: half of what a fold replaces."""
         return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 
 def choose_items(items: Items, marks: Marks) -> list[Item]:
     """Return the items to fold, or [] if they are too few.
 
-    They come before the newest `max_history_items`. Leading system messages stay. An item whose
-    words are not final, such as speech without a transcript, stays until `2 * trigger_items` items
-    have followed. So does a call without its output. If both a call and its output are in the
-    window, they are folded together.
+    Leading system messages stay. A call and its output are folded together. An item without final
+    words and a call without output wait until `2 * trigger_items` items have followed.
     """
     window = items.live()
     while window and window[0].role == "system":
@@ -150,7 +141,7 @@ class Folding:
     # ------------------------------------------------------------ events
 
     def apply(self, event: ServerEvent) -> bool:
-        """Apply an event, start due work; return whether it answered ours."""
+        """Apply a server's event, start due work; return whether the event answered ours."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
             return self._on_refusal(mapping(event.get("error")))
@@ -158,7 +149,7 @@ class Folding:
             self._on_deleted(item_id)
         self.items.apply(event)
         if kind.endswith(".delta"):
-            return False  # most events, as audio, start no work
+            return False  # most events are audio, which starts no work
         if kind in ADDED:
             self._resolve(f"{ADD}{mapping(event.get('item')).get('id')}")
         elif kind == TRUNCATED:
@@ -189,7 +180,7 @@ class Folding:
         """Start the task if work is due and none is running."""
         if self._task is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
-        if self._memory.outdated or self._is_out_of_step() or choose_items(self.items, self._marks):
+        if self._memory.outdated or self._server_differs() or choose_items(self.items, self._marks):
             self._task = asyncio.get_running_loop().create_task(self._run_task())
 
     async def wait_idle(self) -> None:
@@ -214,7 +205,7 @@ class Folding:
     # ------------------------------------------------------------ a new connection
 
     async def replay(self) -> None:
-        """Send memory and live window to a new connection, without waiting."""
+        """Send memory and live items to a new connection, without waiting."""
         live = self.items.live()
         if self._memory.text:
             item = memory_item(self._memory.text)
@@ -234,7 +225,7 @@ class Folding:
             return False
         item = self.items.get(item_id)
         if item is not None and item.is_memory:
-            self.drop_unsent(item_id)  # it is sent again
+            self.drop_unsent(item_id)  # a later update sends the memory
         logger.warning("the server refused a part of the replay: %s", error.get("message"))
         return True
 
@@ -248,8 +239,7 @@ class Folding:
 
     # ------------------------------------------------------------ the work
 
-    def _is_out_of_step(self) -> bool:
-        """Return whether the server lacks the memory or still has replaced items."""
+    def _server_differs(self) -> bool:
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
 
@@ -257,7 +247,7 @@ class Folding:
         try:
             await self._do_due_work()
         except Exception as error:
-            # The server still has every item that the memory lacks: retry after `step` items.
+            # Nothing is lost: the server has the items. Retry after `step` items.
             self._resume_at = self.items.sequence + self._marks.step
             logger.warning("nothing folded for now: %s: %s", type(error).__name__, error)
         finally:
@@ -268,8 +258,8 @@ class Folding:
         while True:
             if self._memory.outdated:
                 await self._memory.fold()
-            elif self._is_out_of_step():
-                await self._update()
+            elif self._server_differs():
+                await self._update_server()
             elif batch := choose_items(self.items, self._marks):
                 await self._fold(batch)
             else:
@@ -290,12 +280,7 @@ class Folding:
 
     # ------------------------------------------------------------ updating the server
 
-    async def _update(self) -> None:
-        """Update the server's memory item and delete replaced items.
-
-        Raises:
-            ServerRefused: the server refused an event; the next work repeats it.
-        """
+    async def _update_server(self) -> None:
         sent = self.items.memory
         text = self._memory.text
         if (sent.text if sent else "") != text:
@@ -303,12 +288,12 @@ class Folding:
                 await self._create(memory_item(text))
             if sent is not None:
                 sent.is_withdrawn = True
-        for pair in group_by_call(self.items.obsolete()):
+        for pair in _group_by_call(self.items.obsolete()):
             await self._delete(pair)
 
     async def _create(self, message: ServerEvent) -> None:
         item = self.items.add_sent(message, "root", is_memory=True)
-        assert item is not None  # its id is new
+        assert item is not None  # the id is new
         try:
             (refusal,) = await self._exchange([create_event(message, ADD + item.id, in_front=True)])
             if refusal is not None:
@@ -318,7 +303,7 @@ class Folding:
             raise
 
     async def _delete(self, pair: Sequence[Item]) -> None:
-        """Delete a call and its output together: no response sees only one."""
+        # Together: no response may see a call without its output.
         refusals = await self._exchange([delete_event(item.id, DELETE + item.id) for item in pair])
         for item, refusal in zip(pair, refusals, strict=True):
             if refusal is not None and any(words in str(refusal).lower() for words in NO_SUCH_ITEM):
@@ -327,7 +312,7 @@ class Folding:
                 raise refusal
 
     async def _exchange(self, events: Sequence[ServerEvent]) -> list[ServerRefused | None]:
-        """Send our events; return each one's refusal, or None."""
+        """Send our events; return the refusal of each, or None."""
         create_future = asyncio.get_running_loop().create_future
         answers = {event["event_id"]: create_future() for event in events}
         self._waiting.update(answers)
@@ -354,8 +339,7 @@ class Folding:
         return delete_event(item_id, new_id("evt"))
 
     def _on_deleted(self, item_id: str) -> None:
-        """Remove a deleted item from the memory, unless we deleted it."""
-        is_ours = DELETE + item_id in self._waiting  # kept after a timeout
+        is_ours = DELETE + item_id in self._waiting  # the id stays there after a timeout
         self._resolve(DELETE + item_id)
         item = self.items.get(item_id)
         if item is None or (item.is_folded and not is_ours):
@@ -364,20 +348,17 @@ class Folding:
             self._memory.dismiss()
 
     def _shorten(self, item_id: str) -> None:
-        """Replace an interrupted item's words in the memory."""
         item = self.items.get(item_id)
         if item is not None and item.is_folded:
             self._memory.replace(item_id, messages_of([item])[0])
 
 
 def _transcribes(event: ServerEvent) -> bool:
-    """Return whether an updated session transcribes the user."""
     audio = mapping(mapping(event.get("session")).get("audio"))
     return bool(mapping(audio.get("input")).get("transcription"))
 
 
-def group_by_call(items: Iterable[Item]) -> list[list[Item]]:
-    """Return the items, oldest first, each output with its call."""
+def _group_by_call(items: Iterable[Item]) -> list[list[Item]]:
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item.call_id or item.id, []).append(item)

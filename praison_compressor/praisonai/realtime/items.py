@@ -1,7 +1,4 @@
-"""Hold a Realtime server's conversation: items in order, with their words.
-
-No I/O. Only text is kept; audio is counted in milliseconds.
-"""
+"""Hold a Realtime server's conversation: items in order, with their words; no I/O."""
 
 from __future__ import annotations
 
@@ -56,24 +53,24 @@ class Item:
     is_done: bool = False
     has_speech: bool = False
     awaiting: set[int] = field(default_factory=set)
-    """Content indices of user audio without a transcript yet."""
+    """Content indices of user audio without a transcript."""
     audio_ms: float = 0.0
-    """Length of the assistant's audio so far."""
+    """Length of the assistant's audio."""
     heard_ms: float = math.inf
-    """Milliseconds at which the user interrupted; later words are forgotten."""
+    """Milliseconds until the user interrupted; later words are forgotten."""
     sequence: int = 0
     """Number of earlier items."""
     is_on_server: bool = True
     is_memory: bool = False
-    """Whether this is our memory item, which is no part of the conversation."""
+    """Our memory item, which is no part of the conversation."""
     is_withdrawn: bool = False
-    """Whether its deletion was requested: it is neither folded nor replayed."""
+    """The deletion was requested."""
     is_folded: bool = False
-    """Whether the memory has replaced it; its deletion follows."""
+    """The memory has replaced the item."""
 
     @property
     def is_final(self) -> bool:
-        """Return whether its words are final."""
+        """Return whether the words are final."""
         return self.is_done and not self.awaiting
 
     @property
@@ -90,7 +87,7 @@ class Item:
         return " ".join(filter(None, (self.name, self.arguments, self.output, self.text)))
 
     def fill(self, data: Mapping[str, Any]) -> None:
-        """Take the words of an event's item, without audio."""
+        """Take the words of an item as the server has it."""
         for name in ("role", "call_id", "name", "arguments", "output"):
             setattr(self, name, _string(data.get(name)) or getattr(self, name))
         parts = data.get("content")
@@ -140,10 +137,10 @@ class Item:
 
 
 def heard_words(text: str, at_ms: float, length_ms: float) -> str:
-    """Return the whole words spoken up to `at_ms` of `length_ms`.
+    """Return the whole words spoken up to `at_ms` of `length_ms`, "" if that is 0.
 
-    Servers send no times of words. A word's end is estimated by letters and by words; the later
-    estimate is used. Return "" if the length is unknown.
+    Servers send no times of words: the end of a word is the later of two estimates, one by letters
+    and one by words.
     """
     if length_ms <= 0:
         return ""
@@ -152,7 +149,7 @@ def heard_words(text: str, at_ms: float, length_ms: float) -> str:
     share = max(0.0, at_ms) / length_ms
     ends = [word.end() for word in re.finditer(r"\S+", text)]
     if len(ends) < 2:
-        return text[: int(len(text) * share)]  # a language without spaces, or a single word
+        return text[: int(len(text) * share)]  # one word, or a language without spaces
     whole = [end for end in ends[: int(len(ends) * share)] if end <= len(text) * share]
     return text[: whole[-1]] if whole else ""
 
@@ -161,7 +158,7 @@ class Items:
     """The ordered list of items, updated by the server's events."""
 
     def __init__(self, audio_format: str = "pcm16") -> None:
-        """Take the format of the server's audio."""
+        """`audio_format`: the server's, such as "pcm16"."""
         self._items: list[Item] = []
         self._bytes_per_ms = G711_BYTES_PER_MS if "g711" in audio_format else PCM_BYTES_PER_MS
         self.sequence = 0
@@ -175,7 +172,7 @@ class Items:
         return next((item for item in self._items if item.id == item_id), None)
 
     def live(self) -> list[Item]:
-        """Return the window: the conversation's verbatim items."""
+        """Return the live items: no memory, not withdrawn, not folded."""
         return [i for i in self._items if not (i.is_memory or i.is_withdrawn or i.is_folded)]
 
     @property
@@ -184,7 +181,7 @@ class Items:
         return next((i for i in self._items if i.is_memory and not i.is_withdrawn), None)
 
     def obsolete(self) -> list[Item]:
-        """Return the server's items that a memory has replaced."""
+        """Return the items on the server that the memory has replaced."""
         replaced = (i for i in self._items if i.is_folded or (i.is_memory and i.is_withdrawn))
         return [item for item in replaced if item.is_on_server]
 
@@ -228,7 +225,7 @@ class Items:
             item.has_speech = True
             item.audio_ms += len(delta) * 3 / 4 / self._bytes_per_ms
         elif kind in _DELTAS and isinstance(delta, str):
-            # Keep deltas, so that a dropped connection loses no heard words.
+            # Keep deltas: a dropped connection sends no final words.
             if not item.is_done and item.heard_ms == math.inf:
                 item.texts[index] = item.texts.get(index, "") + delta
         elif kind in _FINAL_WORDS:
@@ -254,7 +251,7 @@ class Items:
         return item
 
     def keep_live(self) -> None:
-        """Keep only the items of the live window, for the next connection."""
+        """Keep only the live items, for the next connection."""
         self._items = self.live()
         for item in self._items:
             item.leave_server()
@@ -270,7 +267,6 @@ class Items:
 
 
 def _string(value: Any) -> str:
-    """Return the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
 
@@ -283,10 +279,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 
 def messages_of(items: Sequence[Item]) -> list[Message]:
-    """Return the items as chat messages, outputs directly after calls.
-
-    The messages have the server's ids, which digests omit.
-    """
+    """Return the items as chat messages, each output directly after its call."""
     outputs = {item.call_id: item for item in items if item.type == "function_call_output"}
     calls = {item.call_id for item in items if item.type == "function_call"}
     messages: list[Message] = []

@@ -1,8 +1,4 @@
-"""Archive and summarize the folded items of a voice conversation.
-
-The messages of all folded items are one transcript for `ContextCompressor`. Its view is the text of
-the memory.
-"""
+"""Archive and summarize the folded items of a voice conversation as one transcript."""
 
 from __future__ import annotations
 
@@ -24,8 +20,8 @@ REALTIME_WINDOW = 32_000
 """The window of OpenAI's realtime models in tokens, which no table lists."""
 
 MEMORY_SHARE = 20
-"""The memory gets 1 / MEMORY_SHARE of the window; each response reads the memory again. 200 turns
-cost 615,000 tokens at 16 and 575,000 at 20; both keep every planted fact, 48 keeps half."""
+"""The memory gets 1 / MEMORY_SHARE of the window. 200 turns cost 615,000 tokens at 16 and 575,000
+at 20; both keep every planted fact, 48 keeps half."""
 
 
 def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
@@ -53,9 +49,8 @@ class VoiceMemory:
         # Replace the list, never edit it: `fold` detects a change by identity.
         self._transcript: list[Message] = []
         self.segments: tuple[Segment, ...] = ()
-        """The view's summaries, oldest first."""
         self.text = ""
-        """The memory item's text, in one frame; "" before the first fold."""
+        """The memory item's text; "" before the first fold."""
         self.outdated = False
         """Whether text or store differ from the folded items."""
 
@@ -79,7 +74,7 @@ class VoiceMemory:
         """
         before = self._transcript
         transcript = [*before, *messages]
-        # Outdated until the end: if this fails, the store may have more than the text.
+        # Outdated until the end: after a failure the store may have more than the text.
         self.outdated = True
         view = await self._view(transcript) if transcript else None
         await asyncio.to_thread(self._record, transcript)
@@ -101,7 +96,7 @@ class VoiceMemory:
         return True
 
     def dismiss(self) -> None:
-        """Forget everything, as when the memory item itself is deleted."""
+        """Forget everything, as when the memory item is deleted."""
         self._use([], None)
         self.outdated = True
 
@@ -109,12 +104,12 @@ class VoiceMemory:
         self._transcript = transcript
         self.outdated = False
         self.segments = () if view is None else view.segments
-        self.text = "" if view is None else _text_of(view, len(transcript))
+        self.text = "" if view is None else _memory_text(view, len(transcript))
 
     async def _view(self, transcript: list[Message]) -> CompressResult:
         try:
             return await self._compressor.compress(transcript, session_id=self._session_id)
-        except BudgetTooSmall:  # one message is larger than the memory's window
+        except BudgetTooSmall:  # one message exceeds the memory's window
             return await asyncio.to_thread(self._best, transcript)
 
     def _best(self, transcript: list[Message]) -> CompressResult:
@@ -125,21 +120,19 @@ class VoiceMemory:
         return store.transcript(store.open(namespace, self._session_id))
 
     def _record(self, transcript: list[Message]) -> None:
-        """Archive all messages, even those without a summary: the server deletes them."""
+        # All messages, even those without a summary: the server deletes them.
         if not self._compressor.save(transcript, session_id=self._session_id):
             store, namespace = self._compressor.store, self._compressor.config.namespace
             store.commit(store.open(namespace, self._session_id), (), tuple(transcript))
 
 
-def _text_of(view: CompressResult, count: int) -> str:
-    """Return the view as one text of summaries and verbatim messages."""
+def _memory_text(view: CompressResult, count: int) -> str:
     method = "model" if any(s.method == "model" for s in view.segments) else "static"
     opening, *_, closing = frame_summary("", count=count, method=method).split("\n")
     rendered = [segment.rendered for segment in view.segments]
     parts: list[str] = []
     for is_summary, group in groupby(view.messages, rendered.__contains__):
         messages = list(group)
-        # Summaries were escaped when they were written.
         parts += (
             map(unframe, messages) if is_summary else [escape("\n".join(render_messages(messages)))]
         )
