@@ -244,6 +244,7 @@ class ConversationFinder:
 
     def _digest_messages(self, messages: Iterable[Any] | None) -> list[CachedMessage]:
         cache = self._compressors.for_model(None).tokens.cache
+        # From a copy: the host may change its list meanwhile.
         return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
 
 
