@@ -35,11 +35,10 @@ def canonical(plain: Message) -> Message:
     Omit private `_` keys, cache markers, ids, timestamps and keys without a value. A list with one
     text part equals its text.
     """
-    named = ((key, value) for key, value in plain.items() if key not in _NOT_COMPARED)
-    members = {key: value for key, value in named if not key.startswith("_")}
+    members = {k: v for k, v in plain.items() if k not in _NOT_COMPARED and not k.startswith("_")}
     content, calls = members.pop("content", None), members.pop("tool_calls", None)
-    valued = ((key, value) for key, value in members.items() if value not in (None, [], {}))
-    result: Message = {key: without_cache_markers(value) for key, value in valued}
+    valued = {key: value for key, value in members.items() if value not in (None, [], {})}
+    result: Message = without_cache_markers(valued)
     if content is not None:
         result["content"] = _canonical_content(content)
     if calls:

@@ -22,9 +22,10 @@ _EXIT_WORDS = ("exit", "return", "signal")
 
 def exit_code(text: str) -> str:
     """Return the exit code at either end of an output, or ""."""
-    for edge in (text[:400], text[-400:]):
+    for edge in dict.fromkeys((text[:400], text[-400:])):
         # To look for the words first saves most searches by the pattern.
-        code = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
+        lower = edge.lower()
+        code = _EXIT.search(edge) if any(word in lower for word in _EXIT_WORDS) else None
         if code:
             return str(next(filter(None, code.groups())))
     return ""

@@ -40,8 +40,10 @@ def replace_surrogates(value: T) -> T:
 
     A pair of surrogates becomes one character, a lone surrogate U+FFFD.
     """
+    if isinstance(value, str) and value.isascii():
+        return value
     plain: Any = value
-    if isinstance(value, str) and not value.isascii():
+    if isinstance(value, str):
         plain = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     elif isinstance(value, dict):
         plain = {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}

@@ -239,7 +239,7 @@ def _text_ranks(texts: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
     """Yield each text's rank: by kind, then rare words, then length."""
     words = [set(text.text[:WORDS_CHARS].lower().split()) for text in texts]
     times = Counter(chain.from_iterable(words))
-    common = {word for word in times if times[word] > RARE}
+    common = {word for word, count in times.items() if count > RARE}
     newest = {text.text: n for n, text in enumerate(texts)}
     for n, (_, text, origin, _, question_at) in enumerate(texts):
         size, rare = len(words[n]), len(words[n] - common)

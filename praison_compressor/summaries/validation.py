@@ -159,17 +159,22 @@ def is_loop(text: str) -> bool:
 
 # -------------------------------------------------------------- copies
 
-_COPY_CHARS = 240  # characters of a copied stretch; a quotation is shorter
+_COPY_CHARS = 200  # characters of a copied stretch, without spaces; a quotation is shorter
 _PROBES = 12  # stretches of the text that are searched in the source
 _ALTERED = 5  # one of five stretches of a copy may differ: a model changes some words
 
 
 def is_copy(text: str, source: str) -> bool:
-    """Return whether nearly all of the text is copied, line breaks aside."""
-    text, source = " ".join(text.split()), " ".join(source.split())
+    """Return whether nearly all of the text is copied, spaces and line breaks aside."""
+    text, source = _without_spaces(text), _without_spaces(source)
     places = range(0, len(text) - _COPY_CHARS + 1, max(_COPY_CHARS, len(text) // _PROBES))
     missing = [text[at : at + _COPY_CHARS] not in source for at in places]
     return bool(missing) and sum(missing) <= len(missing) // _ALTERED
+
+
+def _without_spaces(text: str) -> str:
+    # Bytes: this takes a sixth of the time of splitting a long source into words.
+    return text.encode(errors="replace").translate(None, b" \t\n\r\f\v").decode()
 
 
 # -------------------------------------------------------------- words compared with the source
@@ -346,7 +351,7 @@ def _word_tokens(text: str) -> Iterator[str]:
     """Yield words without outer punctuation, and each sign of unspaced scripts."""
     folded = text.casefold()
     tokens = folded.split() if folded.isascii() else _WORD_TOKEN.findall(folded)
-    return filter(None, (token.strip(_OUTER_SIGNS) for token in tokens))
+    return filter(None, [token.strip(_OUTER_SIGNS) for token in tokens])
 
 
 _WORD_TOKEN = re.compile(rf"[{_UNSPACED_CHARS}]|[^\s{_UNSPACED_CHARS}]+")

@@ -204,8 +204,9 @@ class SummaryPlanner:
     def _tail_room(self, goal: int) -> int:
         """Return the tail's share of the goal, in whole steps."""
         share = int(self._room_beside_head(goal) * self.budget.tail_share)
-        sizes = (self.view.tail_tokens(start) for start in reversed(self.view.starts))
-        return next((size for size in sizes if size >= share), share)
+        starts, size = self.view.starts, self.view.tail_tokens
+        end = bisect_left(starts, True, key=lambda start: size(start) < share)
+        return size(starts[end - 1]) if end else share
 
     def _room_beside_head(self, goal: int) -> int:
         return max(0, goal - self.view.span_tokens(0, self.view.head_end))
