@@ -195,8 +195,9 @@ class MemoryStore:
         epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
         head, entries = session.head_hash, session.entries
         for segment, run in segments:
-            entry = seal(segment, head, epoch, archive=archive_digest(run))
             originals = self._archive_originals(session.namespace, run)
+            archive = archive_digest(original.digest for original in originals)
+            entry = seal(segment, head, epoch, archive=archive)
             entries += (replace(entry, originals=originals),)
             head = entry.hash
         undoes = any(segment.kind == "undo" for segment, _ in segments)
@@ -249,7 +250,7 @@ class MemoryStore:
         self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
     ) -> list[Message] | None:
         """See `Store.originals`."""
-        messages: list[Message] = [{} for _ in entry.originals]
+        messages: list[Message] = [{}] * len(entry.originals)
         messages[wanted] = copy.deepcopy([o.message for o in entry.originals[wanted]])
         return messages
 

@@ -6,12 +6,11 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..messages import Message, content_digest
-from ..messages.digests import Originals
+from ..messages import Message
 
 GENESIS = "sha256:" + "0" * 64
 """The parent hash of a chain's first entry."""
@@ -157,11 +156,9 @@ def seal(
     return Entry(segment, epoch, parent, salt, commitment, own_hash, archive=archive)
 
 
-def archive_digest(originals: Sequence[Message]) -> str:
-    """Return the digest of all originals in order, with everything in them."""
-    if isinstance(originals, Originals):
-        return _hash(*originals.content_digests())
-    return _hash(*map(content_digest, originals))
+def archive_digest(content_digests: Iterable[str]) -> str:
+    """Return the digest of all originals, by their content digests in order."""
+    return _hash(*content_digests)
 
 
 def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:

@@ -179,10 +179,10 @@ class Redactor:
 
         Values without secrets stay the same objects.
         """
-        redacted = list(map(self._redact_value, values))
-        pairs = zip(values, redacted, strict=True)
+        pairs = [(value, self._redact_value(value)) for value in values]
         result = tuple(old if new == old else new for old, new in pairs)
-        return result, redactions_in(redacted) - redactions_in(values)
+        changed = (pair for pair in pairs if pair[0] != pair[1])
+        return result, sum(redactions_in(new) - redactions_in(old) for old, new in changed)
 
     def _redact_value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, dict):

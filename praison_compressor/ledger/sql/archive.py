@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, s
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
-from ...messages import Message, content_digest
+from ...messages import Message
 from ..segments import BLANK, Entry, Segment, Usage
 from ..stores import ALL_MESSAGES
 from .index import SearchSizes, WordIndex
@@ -225,9 +225,11 @@ class SqlArchive:
         lines = self.execute(text("PRAGMA integrity_check")).scalars()
         return [line for line in lines if line != "ok"]
 
-    def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
+    def add(
+        self, namespace: str, originals: Sequence[Message], content_digests: Iterable[str]
+    ) -> list[int]:
         """Archive the messages that are missing; return each message's key, in order."""
-        digests = [self.packer.stored_digest(content_digest(message)) for message in originals]
+        digests = list(map(self.packer.stored_digest, content_digests))
         keys = self._keys_of(namespace, digests)
         missing = {d: m for d, m in zip(digests, originals, strict=True) if d not in keys}
         if missing:

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import Row, delete, func, insert, select, update
 
 from ...errors import LedgerConflict
-from ...messages import Message, digest, read_transcript
+from ...messages import Message, content_digest, digest, read_transcript
 from ...messages.secrets import Redactor, redactions_in
 from ..segments import Entry, Segment, Session, Skeleton, archive_digest, seal
 from .archive import SqlArchive, dump, pack_entry
@@ -69,12 +69,15 @@ def append_segments(
     row, now = _lock_unchanged(archive, session), archive.time()
     epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
-    keys = archive.add(row.namespace, [message for _, run in segments for message in run])
+    originals = [message for _, run in segments for message in run]
+    digests = list(map(content_digest, originals))
+    keys = archive.add(row.namespace, originals, digests)
     _widen_spans(archive, row.key, keys)
-    for segment, originals in segments:
-        entry = seal(segment, head, epoch, archive=archive_digest(originals))
-        archive.link(_insert_entry(archive, row, entry, now), keys[: len(originals)])
-        head, keys = entry.hash, keys[len(originals) :]
+    for segment, run in segments:
+        size = len(run)
+        entry = seal(segment, head, epoch, archive=archive_digest(digests[:size]))
+        archive.link(_insert_entry(archive, row, entry, now), keys[:size])
+        head, keys, digests = entry.hash, keys[size:], digests[size:]
     if skeleton is None:
         count = len(session.entries)
         skeleton = (*read_skeleton(archive, row.key), *range(count, count + len(segments)))

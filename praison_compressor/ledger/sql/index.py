@@ -173,8 +173,8 @@ class WordIndex:
 
 
 def _words_of(message: Message) -> list[str]:
-    words = (word for word in distinct_words(searchable_text(message)) if word not in STOP_WORDS)
-    return list(dict.fromkeys(word[:TERM_CHARS] for word in words))
+    words = distinct_words(searchable_text(message))
+    return list(dict.fromkeys(word[:TERM_CHARS] for word in words if word not in STOP_WORDS))
 
 
 def merge_ranges(ranges: Iterable[KeyRange], gap_keys: int) -> list[KeyRange]:

@@ -91,7 +91,7 @@ def _entry_faults(archive: SqlArchive, row: Row[Any], parent: str | None) -> Ite
         yield f"it is not of the kind {row.kind!r}"
     try:
         originals = archive.messages_of_entries([row.key])[row.key]
-        if archive_digest(originals) != entry.archive:
+        if archive_digest(map(content_digest, originals)) != entry.archive:
             yield "its originals are not those that were archived"
     except LedgerCorrupt as error:
         yield f"its originals cannot be read: {error}"
