@@ -1,4 +1,6 @@
-"""Keep the ledger: which text replaces which run of messages, append-only and verifiable.
+"""Keep the ledger: which text replaces which messages.
+
+A ledger is append-only, and its entries form a hash chain.
 
 In the order in which data passes the modules:
 
