@@ -77,6 +77,8 @@ class Recall:
     """Returns the reference, or the command, that reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
     _archive: SessionArchive | None = field(default=None, init=False)
+    _answered: str = field(default="", init=False)
+    """The turn's answers since the newest segment was archived."""
 
     def search(self, query: str, limit: int = 3, budget: int = SEARCH_TOKENS) -> str:
         """Return the number of matches, best passages, and other references."""
@@ -110,7 +112,9 @@ class Recall:
         if not archive.entries:
             return "Nothing of this conversation has been archived."
         turn = self.turn() if self.turn else None
-        spent = self._spent[1] if self._spent[0] == turn else 0
+        if self._spent[0] != turn:
+            self._spent, self._answered = (turn, 0), ""
+        spent = self._spent[1]
         room = max(LEAST_TOKENS, budget)
         if self.turn_tokens is not None:
             room = min(room, self.turn_tokens - spent)
@@ -125,15 +129,17 @@ class Recall:
         self._spent = turn, spent + size
         if self.turn_tokens is None:
             return f"{text}\n({size} tokens)"
+        self._answered += f"\n{text}"
         left = f"{self.turn_tokens - spent - size:,} left{' this turn' if self.turn else ''}"
         return f"{text}\n({size} tokens, {left})"
 
     def _newest_archive(self) -> SessionArchive:
         """Return the session's archive; reuse its caches until a segment is added."""
         newest = SessionArchive(self.store(), self.session())
-        archive = self._archive if self._archive == newest else newest
-        self._archive = archive
-        return archive
+        if self._archive is None or self._archive != newest:
+            # A compression may have moved earlier answers out of the view.
+            self._archive, self._answered = newest, ""
+        return self._archive
 
     def _search(self, archive: SessionArchive, query: str, limit: int, room: int) -> str:
         if not distinct_words(query):
@@ -149,7 +155,14 @@ class Recall:
             for size in (TEXT_TOKENS, TABLE_TOKENS)
         )
         answer = search_answer(
-            query, found, limit, archive, room=text_room, table_room=table_room, most_room=room
+            query,
+            found,
+            limit,
+            archive,
+            room=text_room,
+            table_room=table_room,
+            most_room=room,
+            answered=self._answered,
         )
         return self._fitting.fit_answer(answer, answer.room)
 
@@ -157,7 +170,7 @@ class Recall:
         self, archive: SessionArchive, references: Sequence[str], about: str, room: int
     ) -> str:
         asked = [parsed for reference in references if (parsed := parse_reference(reference))]
-        reading = Reading(archive, self._fitting, asked, about)
+        reading = Reading(archive, self._fitting, asked, about, self._answered)
         parts: list[str] = []
         for number, reference in enumerate(references):
             part = reading.read(reference, max(LEAST_TOKENS, room // (len(references) - number)))

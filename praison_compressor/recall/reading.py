@@ -55,6 +55,8 @@ class Reading:
     """All references of the call; a message named twice is shown once."""
     about: str
     """Words to search for; "" reads everything."""
+    answered: str = ""
+    """Earlier answers of the turn: what matches elsewhere is not quoted from them again."""
 
     def read(self, written: str, room: int) -> str:
         """Return the text at a reference within `room` tokens."""
@@ -154,7 +156,7 @@ class Reading:
             return f"{remark}\n{text}".lstrip("\n")
         if not hits:
             is_quoted = elsewhere and len(self.references) == 1
-            return self._quote(elsewhere, remark, room) if is_quoted else remark
+            return self._quote(elsewhere, remark, room, self.answered) if is_quoted else remark
         if len(places) > 1:
             answer = self._quote([each for each in found if each.hit in named], None, room)
             if reference.message is None:
@@ -212,8 +214,10 @@ class Reading:
         match = "matches" if len(found) == 1 else "match"
         return f"{remark}; {places} {match}{'' if found[0].hit.is_whole else ' in part'}."
 
-    def _quote(self, found: Sequence[FoundMessage], count: str | None, room: int) -> str:
-        """Return the best passages and how to read on."""
+    def _quote(
+        self, found: Sequence[FoundMessage], count: str | None, room: int, answered: str = ""
+    ) -> str:
+        """Return the best passages and how to read on; name those in `answered`."""
         table_room, room = room, max(LEAST_TOKENS, int(room * ABOUT_SHARE))
         answer = search_answer(
             self.about,
@@ -223,6 +227,7 @@ class Reading:
             room=room,
             table_room=table_room,
             most_room=table_room,
+            answered=answered,
         )
         if count is not None:
             answer = replace(answer, count=count)

@@ -45,6 +45,8 @@ HEAD_TOKENS = 80
 """Tokens of an answer beside its quoted lines."""
 MOST_LACKING_CHARS = 100
 """Characters of the parts of a query that no message has."""
+REPEATED, LEAST_REPEATED_CHARS = "(quoted above)", 80
+"""Replaces a passage that an earlier answer of the turn has; a shorter one is quoted again."""
 
 
 def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
@@ -89,19 +91,20 @@ def search_answer(
     room: int,
     table_room: int,
     most_room: int,
+    answered: str,
 ) -> SearchAnswer:
     """Lay out what a search found.
 
     Up to `limit` of the best matches are passages, if they fit; other matches have a row. The
     answer has `room` tokens, `table_room` with a table or a long block, or `most_room` with a block
-    that goes on in another listing.
+    that goes on in another listing. Passages that stand in `answered` are not quoted again.
     """
     is_whole, documents = found[0].hit.is_whole, count_documents(found)
     limit = limit if is_whole else max(1, limit - 1)
     chars, table_chars = map(_chars_for, (room, table_room))
     ranked = _rank(query, found, archive, limit if documents == 1 else MOST_PASSAGES_PER_MESSAGE)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
-    quotes = _QuotedMatches(archive, choice.quoted, ranked, chars, _chars_for(most_room))
+    quotes = _QuotedMatches(archive, choice.quoted, ranked, chars, _chars_for(most_room), answered)
     beside = quotes.places - {match.place for match in choice.quoted}
     best = [*quotes.quoted, *(each for each in choice.listed if each.place not in beside)]
     seen = quotes.places | {match.place for match in (*best, *choice.alike)}
@@ -217,15 +220,18 @@ class _QuotedMatches:
         ranked: Sequence[Match],
         chars: int,
         most_chars: int,
+        answered: str,
     ) -> None:
         """Lay out the matches; results get what the matches leave of `chars`.
 
-        A passage of up to `most_chars` is followed by the lines of another listing.
+        A passage of up to `most_chars` is followed by the lines of another listing. A mark replaces
+        a passage that stands in `answered`.
         """
         self.archive, self.ranked = archive, ranked
         self.chosen = {match.place: match for match in reversed(matches)}
         self.left = chars - sum(len(match.text) for match in matches)
         self.block_chars, self.most_chars = min(chars, MOST_BLOCK_CHARS), most_chars
+        self.answered = answered
         self.has_following = False
         """Whether lines of another listing follow a passage."""
         self.quoted, self.lines = list[Match](), list[str]()
@@ -240,15 +246,23 @@ class _QuotedMatches:
             return
         self.quoted.append(match)
         self.places.add(match.place)
+        text = self._text(match)
         if not is_new:
-            self.lines.append(f"[{where}]{_size(match)}{match.path}\n{match.text}")
+            self.lines.append(f"[{where}]{_size(match)}{match.path}\n{text}")
             return
         around = self.archive.around(match.segment, range(match.ordinal, match.ordinal + 1))
         by = f"{match.source.message.get('role')}{self._answered_call(around, match.ordinal)}"
         next_lines = _next_lines(match, around)
-        following = [] if next_lines is None else self._following(match, around, next_lines)
+        following = (
+            self._following(match, around, next_lines) if next_lines and text != REPEATED else []
+        )
         head = f"[{where}]{_size(match, None if following else next_lines)} {by}{match.path}"
-        self.lines.append("\n".join([head, match.text, *following, *self._results(match, around)]))
+        self.lines.append("\n".join([head, text, *following, *self._results(match, around)]))
+
+    def _text(self, match: Match) -> str:
+        """Return a passage, or a mark if an earlier answer has it."""
+        is_repeated = len(match.text) > LEAST_REPEATED_CHARS and match.text in self.answered
+        return REPEATED if is_repeated else match.text
 
     def _following(self, match: Match, around: Neighbourhood, where: Reference) -> list[str]:
         """Return the rest of a block that its listing cuts.
@@ -299,7 +313,8 @@ class _QuotedMatches:
         most = max(self.left, RESULT_CHARS)
         result = result.widen(most, most)
         self.left -= len(result.text)
-        return f"=> [{result.where}]{_size(result)}{result.path} {result.text or EMPTY}"
+        text = self._text(result) or EMPTY
+        return f"=> [{result.where}]{_size(result)}{result.path} {text}"
 
 
 def _missing_part(match: Match, around: Neighbourhood, at: int) -> Match:

@@ -341,6 +341,34 @@ def test_an_answer_repeats_nothing():
     assert not re.search(r"numbered (1-|\d+-41)|\)\n\s*\n|\n\s*\n\(", found)
 
 
+def test_a_turn_quotes_a_passage_once():
+    """A turn names a passage that it has quoted, and the next turn quotes it again."""
+    store, turn = MemoryStore(), [1]
+    session = committed(
+        store, "s", [user("the harbour lamp of pier 7 burns, " + "and burns, " * 9)]
+    )
+    search, read = recall_tools(lambda: store, lambda: session, count, turn=lambda: turn[0])
+    assert "burns, and burns" in search("harbour lamp")
+    again = search("lamp of pier")
+    assert "[s1.1] user\n(quoted above)\n" in again
+    assert "burns, and burns" not in again
+    assert "burns, and burns" in read("s1.1", about="lamp")
+    turn[0] = 2
+    assert "burns, and burns" in search("harbour lamp")
+
+
+def test_a_compression_lets_a_turn_quote_a_passage_again():
+    """An answer that a compression may have moved out of the view is quoted again."""
+    store = MemoryStore()
+    session = committed(
+        store, "s", [user("the harbour lamp of pier 7 burns, " + "and burns, " * 9)]
+    )
+    search, _ = recall_tools(lambda: store, lambda: store.open(NAMESPACE, "s"), count)
+    assert [("(quoted above)" in search("harbour lamp")) for _ in "12"] == [False, True]
+    store.commit(session, [(segment(talk(4)), talk(4))])
+    assert "burns, and burns" in search("harbour lamp")
+
+
 def test_nothing_that_matches_is_left_out_as_said_already():
     """A short match is not mistaken for a repetition of longer text."""
     search, _ = holding(

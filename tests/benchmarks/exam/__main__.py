@@ -70,15 +70,17 @@ def _describe_tool(function: dict[str, Any]) -> str:
 def ask(folder: Path, number: str, tool: str, pairs: Sequence[str], log: str) -> str:
     """Answer one call of a recall tool; log it with its tokens.
 
-    Going on is one turn, with one turn's budget; each question is a turn of its own.
+    Going on is one turn: the log's calls are made again first. Each question is a turn of its own.
     """
     arguments = dict(each.split("=", 1) for each in pairs)
-    left = None
-    if log != QUESTIONS:
-        left = TURN_TOKENS - sum(c["tokens"] for c in calls(folder / log) if c["session"] == number)
     config = CompressorConfig(model=MODEL, recall=True)
     ours = ContextCompressor(config, store=SqlStore(f"sqlite:///{folder / 'store.db'}"))
-    made = {each.__name__: each for each in ours.recall_tools(f"exam-{number}", turn_tokens=left)}
+    is_turn = log != QUESTIONS
+    tools = ours.recall_tools(f"exam-{number}", turn_tokens=TURN_TOKENS if is_turn else None)
+    made = {each.__name__: each for each in tools}
+    for call in calls(folder / log) if is_turn else ():
+        if call["session"] == number:
+            made[call["tool"]](**call["arguments"])
     missing = _missing_arguments(tool, arguments)
     answer = f"Missing: {', '.join(missing)}" if missing else made[tool](**arguments)
     line = {"session": number, "tool": tool, "arguments": arguments, "tokens": TOKENS.text(answer)}
