@@ -310,6 +310,8 @@ class _QuotedMatches:
         place = around.place(at)
         ranked = next((each for each in self.ranked if each.place == place), None)
         result = self.chosen.get(place) or ranked or _missing_part(match, around, at)
+        if place in self.chosen:  # its room was kept from the other results
+            self.left += len(result.text)
         most = max(self.left, RESULT_CHARS)
         result = result.widen(most, most)
         self.left -= len(result.text)
