@@ -22,7 +22,16 @@ from .layout import (
     table_rows,
     unnumbered,
 )
-from .passages import BEFORE, Passage, Term, find_passages, line_scores, terms_in, weight_of
+from .passages import (
+    BEFORE,
+    Passage,
+    Term,
+    defining_line,
+    find_passages,
+    line_scores,
+    terms_in,
+    weight_of,
+)
 from .references import Reference
 
 OVERRUN = 2
@@ -138,6 +147,13 @@ class Match:
         """Return the keys to a JSON passage in words, or ""."""
         path = self.source.paths[self.passage.first - 1]
         return f", in {path}" if path else ""
+
+    @property
+    def definition(self) -> str:
+        """A line that gives a name of the passage its value."""
+        quoted = range(self.passage.first, self.passage.last + 1)
+        at = None if self.is_table else defining_line(self.lines, quoted, self.wanted)
+        return f"\n[{self.where.lines(at, at)}] {self.lines[at - 1].strip()}" if at else ""
 
     @computed_once
     def terms(self) -> frozenset[str]:

@@ -35,12 +35,17 @@ CONTEXT = 300
 """Most characters of a match's line with the lines around it; a longer line is shown alone."""
 WORTH = 0.6
 """Matches below this share of the best score are left out."""
+MOST_DEFINITION_CHARS = 150
+"""Longest line that gives a name its value."""
 MOST_LINES = 200
 """Matching lines of a text that are compared together with the lines beside them."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
 _DEFINES = re.compile(r"(?:\b(?:def|func|fn|class|type|const|let|var)\b|\bFAIL:)[^=]*$")
+_GIVES_VALUE = re.compile(
+    r"\s*(?:\d+[→\t]\s*)?(?:[A-Za-z]\w* )*([^\W\d]\w*)(?:: [\w.\[\]]+)? ?:?= ?[\"'`\d]"
+)
 _WORDS = re.compile(r"[^\W_]+")
 _EMPTY = re.compile(r"\s*(?:\d+\s*[→|:])?\s*(?:</?[\w-]+>)?\s*")
 _EDGE_MARKS = "\"'`()[]{}<>,;!?*"
@@ -190,6 +195,23 @@ def _context_lines(number: int, lines: Sequence[str], context: int) -> tuple[int
         if not _EMPTY.fullmatch(lines[beside]):
             shown.append(beside)
     return min(shown) + 1, max(shown) + 1
+
+
+def defining_line(lines: Sequence[str], quoted: range, wanted: Iterable[Term]) -> int | None:
+    """Return the line that gives a name in `quoted` its value.
+
+    Only a name of wanted words counts: an agent that asks for the deny rule of metadata, and reads
+    `metadataDenyRule` in a call, asks next for its value. Lines count from 1.
+    """
+    sought = {word for term in wanted for word in (*term.parts, *_split_words(term.text))}
+    text = "\n".join(lines[number - 1] for number in quoted)
+    short = ((n, line) for n, line in enumerate(lines, 1) if len(line) <= MOST_DEFINITION_CHARS)
+    given = ((n, match[1]) for n, line in short if (match := _GIVES_VALUE.match(line)))
+    for number, name in given:
+        words, is_quoted = _split_words(name), re.search(rf"\b{name}\b", text)
+        if number not in quoted and is_quoted and len(words) > 1 and sought.issuperset(words):
+            return number
+    return None
 
 
 # -------------------------------------------------------------- scoring

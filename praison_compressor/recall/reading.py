@@ -217,7 +217,7 @@ class Reading:
     def _quote(
         self, found: Sequence[FoundMessage], count: str | None, room: int, answered: str = ""
     ) -> str:
-        """Return the best passages and how to read on; name those in `answered`."""
+        """Return the best passages, not those in `answered`, and the rest."""
         table_room, room = room, max(LEAST_TOKENS, int(room * ABOUT_SHARE))
         answer = search_answer(
             self.about,

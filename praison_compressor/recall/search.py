@@ -262,7 +262,7 @@ class _QuotedMatches:
     def _text(self, match: Match) -> str:
         """Return a passage, or a mark if an earlier answer has it."""
         is_repeated = len(match.text) > LEAST_REPEATED_CHARS and match.text in self.answered
-        return REPEATED if is_repeated else match.text
+        return REPEATED if is_repeated else match.text + match.definition
 
     def _following(self, match: Match, around: Neighbourhood, where: Reference) -> list[str]:
         """Return the rest of a block that its listing cuts.

@@ -318,6 +318,24 @@ def test_a_defining_line_comes_before_remarks():
         assert re.findall(r"^\[(s1\.\d)\]", search(name), re.M)[0] == f"s1.{place}"
 
 
+def test_a_quoted_name_is_shown_with_its_value():
+    """The line that gives a quoted name its value is quoted too, if the query has its words."""
+    lines = [f"    step_{n} = prepare(step_{n - 1}, gauge)" for n in range(60)]
+    lines[3], lines[4] = 'LAMP_RULE = "red at night"', "OTHER_RULE = 7"
+    lines[40] = "    # Obey the rule for a lamp, LAMP_RULE, not OTHER_RULE"
+    answer = holding([{"role": "assistant", "content": "\n".join(lines)}])[0]("obey lamp rule")
+    assert '\n[s1.1:4-4] LAMP_RULE = "red at night"' in answer
+    assert "OTHER_RULE = 7" not in answer
+
+
+def test_a_result_that_matches_itself_keeps_its_table():
+    """A result quoted below its call, because both match, is not cut to a few lines."""
+    boats = [{"boat": f"BOAT{n}", "harbour": "Lerwick", "berths": n, "fare": n} for n in range(12)]
+    text = json.dumps({"id": "OBUT9V", "note": "n " * 60, "boats": boats})
+    search, _ = holding([*step("a", text, path="OBUT9V")])
+    assert "\nBOAT9; Lerwick; 9; 9" in search("read_file OBUT9V")
+
+
 def test_a_table_below_another_match_is_not_cut():
     """A table has the room of a table also where it is the second match."""
     legs = [{"from": f"A{n}", "to": f"B{n}", "flight": f"HAT{n:03}", "price": n} for n in range(16)]
