@@ -1,4 +1,4 @@
-"""Bad input gives a clear error and loses nothing; failing listeners end no turn."""
+"""Bad input gives a clear error and loses nothing; listeners harm no turn."""
 
 import copy
 import functools
@@ -16,6 +16,7 @@ from praison_compressor import (
     CompressorConfig,
     ConfigError,
     ContextCompressor,
+    Event,
     InvalidMessages,
     SummaryReply,
     TokenCounter,
@@ -295,3 +296,13 @@ def test_a_listener_that_fails_harms_nothing():
 
     ours = ContextCompressor(SMALL, on_event=bad)
     assert ours.compress_sync(coding_turns(20)).summary_method == "static"
+
+
+def test_an_event_is_the_same_for_every_listener():
+    """Nobody can change the numbers of an event."""
+    numbers = {"reason": "price"}
+    event = Event("skipped", "s", numbers)
+    with pytest.raises(TypeError):
+        event.data["reason"] = "mine"
+    numbers["reason"] = "another"
+    assert event.data["reason"] == "price"

@@ -47,6 +47,11 @@ def test_with_a_cold_cache_a_compression_saves_what_it_frees():
     assert slow.saving == pytest.approx(40_000 * 3.75e-6)
 
 
+def test_half_of_the_requests_that_added_the_freed_tokens_count():
+    """A compression has to pay within half of the requests that added the freed tokens."""
+    assert Costs(0.3e-6, 3.75e-6, growth=500.0).balance(freed=10_000, reread=0).requests == 10
+
+
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 10**5))
 def test_a_slower_session_pays_where_a_faster_one_does(freed, again, growth):
     """The fewer tokens a request adds, the more requests a compression serves."""

@@ -40,10 +40,10 @@ def test_a_compression_without_gain_is_reported_once(background):
     for turns in range(4):
         result = ours.compress_sync(stuck(turns), session_id="s")
         assert result.context_status == "full"
-    ours.background.wait(10)
+    assert ours.background.wait(10)
     ours.close()
-    assert skipped(events) == ["no gain"]
-    skip = next(event.data for event in events if event.name == "skipped")
+    [skip] = [event.data for event in events if event.name == "skipped"]
+    assert skip["reason"] == "no gain"
     assert skip["tokens"] > skip["trigger"] == 3_597
 
 
@@ -71,16 +71,6 @@ def test_a_fixed_part_above_the_trigger_is_warned_of_once(caplog):
     for _ in range(3):
         ours.compress_sync(large_task(), session_id="s")
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
-
-
-def test_an_event_is_the_same_for_every_listener():
-    """A listener cannot change the numbers of an event."""
-    numbers = {"reason": "price"}
-    event = Event("skipped", "s", numbers)
-    with pytest.raises(TypeError):
-        event.data["reason"] = "mine"
-    numbers["reason"] = "another"
-    assert event.data["reason"] == "price"
 
 
 # ---------------------------------------------------------------- the hook before it

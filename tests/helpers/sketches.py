@@ -45,11 +45,15 @@ def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> View:
     return View(read_transcript(messages), tuple(digests), tuple(tokens), tuple(recorded), head)
 
 
-def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
-    """Return a budget whose other numbers are 0."""
+def budget(
+    *, limit: int, trigger: int | None = None, target: int | None = None, **numbers: object
+) -> Budget:
+    """Return a budget whose other numbers are 0; its marks are the limit if not given."""
     nothing = dict.fromkeys(("tail_tokens", "head_tokens", "quote_tokens", "most_quote_tokens"), 0)
     nothing |= {"prose_tokens": 100, "fold_tokens": 1_000_000, "min_gain": 0}
-    return Budget(limit, trigger, target, **{**nothing, **numbers})
+    marks = {"trigger": limit if trigger is None else trigger}
+    marks["target"] = limit if target is None else target
+    return Budget(limit=limit, **marks, **{**nothing, **numbers})
 
 
 class Sizes:

@@ -24,10 +24,6 @@ def keeping(view: View, *starts: int) -> View:
     return replace(view, kept_out=frozenset(i for start in starts for i in (start, start + 1)))
 
 
-def planned_for(view: View, limit: int, trigger: int, target: int) -> Plan | None:
-    return planned(view, budget(limit, trigger, target))
-
-
 def summarized(found: Plan | None) -> list[tuple[int, int]]:
     return [(job.start, job.end) for job in found.jobs]
 
@@ -35,25 +31,25 @@ def summarized(found: Plan | None) -> list[tuple[int, int]]:
 def test_nothing_yields_while_the_window_takes_it():
     """Kept outputs stay while the window takes them."""
     view = keeping(laid(TALK), *range(2, 32, 3))
-    assert planned_for(view, 7_000, 4_000, 3_000) is None
+    assert planned(view, budget(limit=7_000, trigger=4_000, target=3_000)) is None
     some = keeping(laid(TALK), 2, 5)
-    assert summarized(planned_for(some, 7_000, 4_000, 3_000)) == [(7, 32)]
+    assert summarized(planned(some, budget(limit=7_000, trigger=4_000, target=3_000))) == [(7, 32)]
 
 
 @pytest.mark.parametrize(("target", "yielded"), [(5_000, 2), (4_000, 4), (3_000, 6), (2_000, 7)])
 def test_the_oldest_yield_and_as_few_as_the_target_asks(target, yielded):
     """The oldest kept outputs yield, as few as the target asks."""
     view = keeping(laid(TALK), *range(2, 32, 3))
-    found = planned_for(view, 6_000, 5_900, target)
+    found = planned(view, budget(limit=6_000, trigger=5_900, target=target))
     assert summarized(found) == [(2, 2 + 3 * yielded)]
 
 
 def test_all_kept_outputs_yield_where_no_number_is_enough():
     """Only the limit makes all kept outputs yield."""
     view = keeping(laid(TALK), *range(2, 32, 3))
-    assert summarized(planned_for(view, 400, 300, 100)) == [(2, 32)]
+    assert summarized(planned(view, budget(limit=400, trigger=300, target=100))) == [(2, 32)]
     with pytest.raises(BudgetTooSmall):
-        planned_for(view, 150, 150, 150)
+        planned(view, budget(limit=150))
 
 
 # ---------------------------------------------------------------- a whole conversation

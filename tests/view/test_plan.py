@@ -149,40 +149,42 @@ def test_a_message_that_is_too_large_is_named():
 MIDDLE = "s10 u20 a500 a500 a500 u30 a40"
 
 
-def test_a_plan_begins_one_token_above_the_trigger():
+@pytest.mark.parametrize(("trigger", "is_planned"), [(1_600, False), (1_599, True)])
+def test_a_plan_begins_one_token_above_the_trigger(trigger, is_planned):
     """A plan begins exactly one token above the trigger."""
-    assert planned(laid(MIDDLE), budget(5_000, 1_600, 800)) is None
-    assert planned(laid(MIDDLE), budget(5_000, 1_599, 800)) is not None
+    made = planned(laid(MIDDLE), budget(limit=5_000, trigger=trigger, target=800))
+    assert (made is not None) is is_planned
 
 
-def test_messages_that_cannot_be_dropped_are_counted_whole():
-    """An error counts system, task, newest user message, newest step and the least summary."""
-    least = 10 + 20 + 30 + 40 + SMALLEST_SUMMARY
-    for room in (5, 99, 100, least - 1):
-        with pytest.raises(BudgetTooSmall) as caught:
-            planned(laid(MIDDLE), budget(room, room, room))
-        assert (caught.value.needed, caught.value.budget) == (least, room)
+LEAST = 10 + 20 + 30 + 40 + SMALLEST_SUMMARY
+"""Tokens of `MIDDLE`'s system, task, newest user message, newest step and the least summary."""
 
 
-def test_a_limit_without_room_for_a_summary_is_an_error():
-    """The error counts the fixed messages and the smallest summary."""
+@pytest.mark.parametrize("room", [5, 99, 100, LEAST - 1])
+def test_a_limit_without_room_for_a_summary_is_an_error(room):
+    """The error counts whole what cannot be dropped, with the smallest summary."""
     with pytest.raises(BudgetTooSmall) as caught:
-        planned(laid(MIDDLE), budget(100, 100, 100))
-    least = caught.value.needed
-    assert least > 100
-    for room in (least, 300):
-        assert planned(laid(MIDDLE), budget(room, room, room)).expected <= room
+        planned(laid(MIDDLE), budget(limit=room))
+    assert (caught.value.needed, caught.value.budget) == (LEAST, room)
 
 
-def test_a_compression_must_free_its_share_of_the_view():
+@pytest.mark.parametrize("room", [LEAST, 300])
+def test_the_needed_limit_is_enough(room):
+    """A plan fits the limit that the error needs, and any above it."""
+    assert planned(laid(MIDDLE), budget(limit=room)).expected <= room
+
+
+@pytest.mark.parametrize(
+    ("limit", "more", "is_planned"),
+    [(5_000, 0, True), (5_000, 0.001, False), (1_600, 0.001, False), (1_599, 0.001, True)],
+)
+def test_a_compression_must_free_its_share_of_the_view(limit, more, is_planned):
     """A plan frees its share of the view, unless the view exceeds the limit."""
-    view = laid(MIDDLE)
-    gain = view.size() - planned(view, budget(5_000, 1_599, 800)).expected
-    enough = gain / view.size()
-    assert planned(view, budget(5_000, 1_599, 800, min_gain=enough)) is not None
-    for limit in (5_000, view.size()):
-        assert planned(view, budget(limit, 1_599, 800, min_gain=enough + 0.001)) is None
-    assert planned(view, budget(1_599, 1_599, 800, min_gain=enough + 0.001)) is not None
+    view, marks = laid(MIDDLE), {"trigger": 1_599, "target": 800}
+    assert view.size() == 1_600
+    gain = view.size() - planned(view, budget(limit=5_000, **marks)).expected
+    made = planned(view, budget(limit=limit, min_gain=gain / view.size() + more, **marks))
+    assert (made is not None) is is_planned
 
 
 # ---------------------------------------------------------------- head
@@ -201,7 +203,7 @@ def test_the_first_answer_stays_with_the_task_where_both_fit():
 def test_recent_turns_widen_the_tail():
     """`keep_recent_turns` widens a tail that is shorter."""
     view = laid("s10 u20 a2000 u30 a200 u40 a300")
-    wide = budget(5_000, 2_000, 1_500, tail_tokens=10, recent_turns=2)
+    wide = budget(limit=5_000, trigger=2_000, target=1_500, tail_tokens=10, recent_turns=2)
     assert planned(view, wide).tail_start == 3
     assert planned(view, replace(wide, recent_turns=1)).tail_start == 5
 
@@ -216,22 +218,22 @@ def test_recent_turns_widen_the_tail():
 def test_a_model_writes_the_largest_then_newest_stretch(sizes, by_model):
     """A model writes the largest stretch, and of equal ones the newest."""
     view = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
-    made = planned(view, budget(9_000, 1_900, 1_500), has_model=True)
+    made = planned(view, budget(limit=9_000, trigger=1_900, target=1_500), has_model=True)
     assert [job.asks_model for job in made.jobs] == by_model
 
 
-def test_summaries_are_folded_from_their_share_on():
+@pytest.mark.parametrize(("share", "jobs"), [(300 - 200, [(6, 0)]), (300 - 201, [(2, 2)])])
+def test_summaries_are_folded_from_their_share_on(share, jobs):
     """Summaries are folded once they exceed their share by the room of the next one."""
     view = laid("s10 u20 a5000 a5000 a5000 a5000 a3000 a40", (2, 4, 150), (4, 6, 150))
-    at = planned(view, budget(9_000, 3_000, 2_000, fold_tokens=300 - 200))
-    above = planned(view, budget(9_000, 3_000, 2_000, fold_tokens=300 - 201))
-    assert [(job.start, len(job.folds)) for job in at.jobs] == [(6, 0)]
-    assert [(job.start, len(job.folds)) for job in above.jobs] == [(2, 2)]
+    given = budget(limit=9_000, trigger=3_000, target=2_000, fold_tokens=share)
+    assert [(job.start, len(job.folds)) for job in planned(view, given).jobs] == jobs
 
 
 def test_masks_free_three_quarters_of_what_is_read_again():
     """Masks that miss the target free three quarters of what is then read again."""
-    enough, masks = budget(9_000, 2_200, 2_150, mask_recent_tokens=100), {4: 20}
+    enough = budget(limit=9_000, trigger=2_200, target=2_150, mask_recent_tokens=100)
+    masks = {4: 20}
     # Read again: the masked result and what follows it, 20 + 40 + 30 + 40.
     views = [laid(f"u20 a2000 a10 c10 r{size} a40 u30 a40") for size in (118, 117)]
     assert planned(views[0], enough, masks=masks).masks == (4,)
