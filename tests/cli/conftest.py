@@ -1,10 +1,12 @@
 """Fixtures: the command, a transcript in a file, and one in a store."""
 
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from praison_compressor import CompressorConfig, ContextCompressor, open_store
 from praison_compressor.testing import SummaryModel
 from tests.helpers.command import SESSION, runner
 from tests.helpers.transcripts import audit
@@ -47,3 +49,10 @@ def view(run, file):
     done = run("compress", file, "--window", 8_000, "--session", SESSION, "--out", out)
     assert done.code == 0, done.err
     return out
+
+
+@pytest.fixture
+def ours(view, tmp_path):
+    """Return a compressor on the session's store."""
+    with closing(open_store(f"sqlite:///{tmp_path / 'ledger.db'}")) as store:
+        yield ContextCompressor(CompressorConfig(), store=store)

@@ -55,7 +55,7 @@ def test_a_background_summary_is_reused_at_the_trigger():
 
 
 def test_the_next_result_has_the_usage_of_the_background_once():
-    """The next recording result and the ledger have the background's usage once."""
+    """The background's usage is in the next recording result alone."""
     paid = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
 
     gate = Gate()
@@ -153,7 +153,7 @@ def test_a_failure_in_the_background_is_no_failure_of_a_turn():
 
 
 def test_the_prefix_stays_while_the_model_writes():
-    """While a model writes, the view keeps its prefix and nothing is recorded."""
+    """While a model writes, most views begin as the view before."""
     gate = Gate()
     ours = compressor(gate)
     messages = coding_turns(18)

@@ -77,9 +77,13 @@ def test_an_option_refuses_what_cannot_work(name, wrong):
     assert len(str(refused.value)) < 250
 
 
-def test_each_option_has_a_refused_value_and_a_meaning():
-    """Every option is checked and explained."""
+def test_each_option_has_a_refused_value():
+    """Every option is checked."""
     assert set(CompressorConfig.names()) == {name for name, _ in OPTIONS}
+
+
+def test_each_option_has_a_meaning():
+    """Every option is explained in sentences."""
     meanings = CompressorConfig.meanings()
     assert list(meanings) == list(CompressorConfig.names())
     assert [name for name, meaning in meanings.items() if not meaning.endswith(".")] == []
@@ -102,7 +106,7 @@ def test_a_configuration_is_read_only():
 
 @pytest.mark.parametrize("policies", [{}, "keep_all", {"read_*": "keep", "bash": "summarize"}])
 def test_a_configuration_is_hashed_and_copied_as_a_value(policies):
-    """Copies of a configuration equal it, have its hash and are read-only too."""
+    """Every copy of a configuration is the same read-only value."""
     config = CompressorConfig(model="gpt-4o", tool_policies=policies, pinned=["Never push."])
     plain = asdict(config)
     copies = [

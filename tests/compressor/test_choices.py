@@ -70,7 +70,7 @@ def test_a_second_preview_of_a_plan_is_not_paid_again():
 
 
 def test_a_preview_for_another_size_is_written_again():
-    """A preview with another target asks the model again, and is committed as shown."""
+    """The model is asked once for each size that is previewed."""
     model = Model()
     ours = ours_of(model)
     ours.preview(LONG, write=True, force=True)
@@ -152,7 +152,7 @@ def place_of(messages: list[dict[str, Any]], reference: str, ours: ContextCompre
 
 @pytest.mark.parametrize("model", [None, Model()])
 def test_a_message_that_the_user_keeps_is_never_replaced(store, model):
-    """A kept step stays verbatim through later compressions, restarts and folds."""
+    """No later compression, restart or fold replaces a kept step."""
     ours = ours_of(model, store=store)
     index = place_of(LONG, "s1.7", ours)
     ours.preview(LONG, session_id="s", force=True, keep=("s1.7",))
@@ -231,7 +231,7 @@ def test_a_range_is_summarized_and_nothing_else(model, since, until):
 
 
 def test_references_of_a_preview_name_a_range():
-    """`since` and `until` take references of the newest preview, which `compress` commits."""
+    """A range by a preview's references is the segment that `compress` commits."""
     ours = ours_of()
     first, last = (place_of(LONG, name, ours) for name in ("s1.9", "s1.61"))
     shown = ours.preview(LONG, session_id="s", since="s1.9", until="s1.61")
@@ -249,7 +249,7 @@ def test_references_of_a_preview_name_a_range():
 @settings(max_examples=40, deadline=None)
 @given(transcripts(), st.data())
 def test_any_choice_gives_a_valid_view(messages, data):
-    """With any kept message and range the view is valid, keeps the message, and expands again."""
+    """Any kept message and range give a valid view that expands again."""
     places = st.integers(0, len(messages) - 1)
     kept = data.draw(places)
     since, until = sorted((data.draw(places), data.draw(places)))

@@ -27,19 +27,33 @@ from tests.helpers.transcripts import coding_turns, find_repairs
 # ---------------------------------------------------------------- summarized once
 
 
-def test_each_message_is_summarized_once():
-    """Each message is summarized once, and between compressions the prefix stays."""
+@pytest.fixture(scope="module")
+def grown():
+    """Return the summarizer of a growing conversation, and each request's result."""
     model = Model()
     ours = compressor(model)
-    views = [ours.compress_sync(request) for request in requests_of(coding_turns(26))]
-    methods = [view.summary_method for view in views]
-    assert all(view.tokens_after <= 6_000 - 1_500 for view in views)
-    assert len(model.requests) == methods.count("model") >= 3
-    pairs = itertools.pairwise(views)
-    kept = [b.messages[: len(a.messages)] == a.messages for a, b in pairs]
-    assert kept.count(False) == methods.count("model")
+    return model, [ours.compress_sync(request) for request in requests_of(coding_turns(26))]
+
+
+def test_each_message_is_summarized_once(grown):
+    """A model summarizes each message once."""
+    model, views = grown
+    assert len(model.requests) == [view.summary_method for view in views].count("model") >= 3
     for end in ("END-3-1", "END-6-0", "END-12-2"):
         assert sum(end in shown for shown in model.shown) == 1
+
+
+def test_between_compressions_the_prefix_stays(grown):
+    """Each view begins as the one before, unless it has a new summary."""
+    model, views = grown
+    pairs = itertools.pairwise(views)
+    kept = [b.messages[: len(a.messages)] == a.messages for a, b in pairs]
+    assert kept.count(False) == len(model.requests)
+
+
+def test_each_view_of_a_growing_conversation_fits(grown):
+    """No view exceeds the window less the reserve."""
+    assert max(view.tokens_after for view in grown[1]) <= 6_000 - 1_500
 
 
 def test_a_result_reports_tokens_status_method_lineage_and_usage():
@@ -236,7 +250,7 @@ def test_the_tokens_that_an_error_asks_for_are_enough(options, target):
 
 
 def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
-    """The best view shortens a message larger than the window, and marks the cut."""
+    """The best view has a mark for the middle of a message larger than the window."""
     messages = [*coding_turns(4), {"role": "user", "content": "x y z " * 40_000}]
     ours = ContextCompressor(SMALL)
     with pytest.raises(BudgetTooSmall):

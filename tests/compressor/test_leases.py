@@ -35,7 +35,7 @@ async def taken(store: Store) -> bool:
 
 
 def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path):
-    """A process keeps its lease while it lives, and for seconds after it was killed."""
+    """A process keeps its lease for seconds after it was killed."""
     url = str(tmp_path / "ledger.db")
     command = [sys.executable, "-c", HOLDER, url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
@@ -111,7 +111,7 @@ class Taken(MemoryStore):
 
 
 def test_a_lease_that_never_comes_is_given_up(caplog):
-    """After its patience without the lease the work starts, and the log says so once."""
+    """After its patience the work starts without the lease, with one log line."""
     store = Taken()
 
     async def work() -> str:

@@ -124,7 +124,7 @@ def outputs(turns: int, *, name: str = "read_file") -> list[Message]:
 
 
 def test_old_results_are_masked_within_their_blocks():
-    """A mask replaces a large result within its block and leaves the rest."""
+    """A mask replaces nothing but the large result within its message."""
     messages = outputs(16)
     ours = masking()
     found = ours.compress_sync(messages)

@@ -61,7 +61,7 @@ TURNS = pytest.mark.parametrize("turns", [2, 30, 60])
 
 @TURNS
 def test_preview_asks_and_writes_nothing(made, turns):
-    """`preview` asks no model, and changes neither ledger nor messages."""
+    """`preview` leaves model, ledger and messages alone."""
     ours, events = made
     messages = audit(turns)
     ours.preview(messages, session_id=SESSION)

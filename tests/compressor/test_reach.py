@@ -88,11 +88,16 @@ def test_read_gives_every_message_word_for_word(ours):
     assert [words for words, answer in flat if words not in answer] == []
 
 
-def test_read_lists_and_outlines_its_own_session(ours):
-    """`read` outlines a segment and lists all of them, of its own session only."""
+@pytest.mark.parametrize(("reference", "outline"), [(("s1",), "s1.1"), ((), "s1: ")])
+def test_read_outlines_a_segment_or_the_session(ours, reference, outline):
+    """A reference to no message is answered by an outline."""
     compressed(ours)
-    assert "s1.1" in ours.read("s1", session_id=SESSION)
-    assert "s1: " in ours.read(session_id=SESSION)
+    assert outline in ours.read(*reference, session_id=SESSION)
+
+
+def test_read_knows_its_own_session_only(ours):
+    """A reference of another session names nothing."""
+    compressed(ours)
     assert "has been archived" in ours.read("s1.1", session_id="another")
 
 
@@ -188,15 +193,21 @@ def test_a_compression_that_drops_messages_logs_the_numbers(caplog, full):
 
 
 def test_the_tools_name_what_a_full_archive_dropped(full):
-    """The tools read and find what is left, and name what a full archive dropped."""
+    """A reference to a dropped message is answered by the reason."""
     *_, result = requests(full)
     held = full.store.open("default", SESSION)
     gone = full.store.originals(held, held.entries[0]).index(DROPPED) + 1
     search, read = result.recall_tools
     assert f"s1.{gone} is no longer archived: the archive's memory limit" in read(f"s1.{gone}")
-    assert "Look at part 1, port 8001." in read("s1.1-6")
     assert "archive has a limit" not in read("s1", about="part archive limit")
     assert "matches 'needle0'" in search("needle0")
+
+
+def test_the_tools_find_what_a_full_archive_has_left(full):
+    """The tools find and read what a full archive has left."""
+    *_, result = requests(full)
+    search, read = result.recall_tools
+    assert "Look at part 1, port 8001." in read("s1.1-6")
     assert "needle30" in search("needle30")
 
 
@@ -337,7 +348,7 @@ def test_every_line_reads_back_what_stands_beside_it(lines_read):
 
 
 def test_a_result_names_its_call_and_a_call_its_result(lines_read):
-    """A result's message names its own calls, and the calls' message names every result."""
+    """A result and its call name each other."""
     ours, lines = lines_read
     named = next(references for references, beside in lines if beside.startswith("make build"))
     place = int(named.strip(" []").rpartition(".")[2])

@@ -13,6 +13,15 @@ from praison_compressor.cli import main
 SESSION = "audit-1"
 SUMMARIZE = ("--set", 'tool_policies={"*": "summarize"}')
 """Options by which masks are not enough."""
+NAMED = [
+    ("lineage", SESSION),
+    ("show", SESSION),
+    ("restore", SESSION),
+    ("forget", SESSION, "--yes"),
+    ("verify", SESSION),
+]
+"""Commands that name a session."""
+SEARCHED = ("search", "FACT-3", "--session", SESSION)
 RAW = re.compile(r"(?<![\w.,:/-])(\d{5,}(?![\w-])|\d+\.\d{5,})")
 """A number as no person reads it."""
 

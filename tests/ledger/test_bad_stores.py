@@ -42,7 +42,7 @@ def below_a_file(directory: Path) -> str:
 
 
 def test_an_unusable_store_is_one_line_of_the_command(tmp_path, monkeypatch, capfd):
-    """Every command exits with code 4 and one line, without password or traceback."""
+    """Every command ends with code 4 and one line without the password."""
     run = runner(monkeypatch, capfd)
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(audit()))
@@ -104,7 +104,7 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
 
 
 def test_an_unusable_store_ends_no_turn(host, caplog, tmp_path, monkeypatch):
-    """Turns go on in memory, and the log has cause and remedy once, without a password."""
+    """Turns go on in memory, with one log line of cause and remedy."""
     for url, place, remedy in (
         (UNREACHABLE, "127.0.0.1", "check"),
         (below_a_file(tmp_path), str(tmp_path / "file"), "check"),
@@ -138,7 +138,7 @@ def test_a_store_damaged_under_way_ends_no_turn(host, tmp_path, caplog):
 def test_a_store_that_another_keeps_locked_is_waited_for_once(
     background, host, tmp_path, statements, caplog
 ):
-    """An agent waits for a locked store, and logs it, once in twenty seconds."""
+    """An agent waits for a locked store once in twenty seconds."""
     path = tmp_path / "ledger.db"
     made = agent(host, OPENAI, context(host, store_url=str(path), background=background))
     talked(host, made, range(TURNS))
@@ -180,7 +180,7 @@ print(*(answer is not None for answer in answers))
 
 @pytest.mark.parametrize("state", ["full", "read-only"])
 def test_a_full_disk_or_a_read_only_file_ends_no_turn(host, tmp_path, state):
-    """If no commit is possible, each turn is answered and fits, and the file stays valid."""
+    """A store that takes no commit costs no turn."""
     path = read_only(tmp_path) if state == "read-only" else tmp_path / "ledger.db"
     given = (host.base_url, host.url, str(path), str(TURNS), state)
     before = obey_modes if state == "read-only" else None

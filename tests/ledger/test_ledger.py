@@ -91,7 +91,7 @@ def test_the_segments_of_a_commit_share_its_epoch(store):
 
 
 def test_a_fork_shares_its_parents_entries(store):
-    """A fork shares its parent's entries up to the fork, and no later ones."""
+    """A fork shares just those entries of its parent that precede the fork."""
     parent = committed(store, "s", talk(3, "a"))
     fork = store.open(NAMESPACE, "f", "s")
     assert fork.entries == parent.entries
@@ -111,7 +111,7 @@ def test_a_fork_of_an_unknown_parent_is_empty(store):
 
 
 def test_namespaces_share_nothing(store):
-    """A session id of another namespace has no entries, opens no archive and forks nothing."""
+    """In another namespace a session id names nothing."""
     session = committed(store, "s", talk(3))
     other = store.open("another tenant", "s")
     assert other.entries == ()
@@ -152,7 +152,7 @@ def full():
 
 
 def test_an_archive_above_its_limit_drops_what_is_large_and_old(full):
-    """Large originals are dropped, the oldest first, also for forks and older snapshots."""
+    """The oldest large originals are dropped, for forks and older snapshots too."""
     store, session, gone = full
     assert 3 <= len(gone) <= 11
     assert gone == {content_digest(message) for message in LARGE[: len(gone)]}

@@ -259,7 +259,7 @@ def test_a_killed_writer_leaves_a_whole_ledger(store_url):
 
 
 def test_a_segment_costs_one_call_however_many_race(store_url, tmp_path):
-    """Racing processes pay once for each segment and see one view."""
+    """Racing processes share the segments that one of them paid for."""
     found = race(store_url, 3, 2, tmp_path)
     assert found.sessions == 2
     assert found.calls == found.segments > 0

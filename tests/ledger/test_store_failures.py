@@ -43,7 +43,7 @@ from tests.helpers.transcripts import coding_turns, find_repairs
     ],
 )
 def test_a_wrong_url_is_one_clear_error(url, said):
-    """The error names the expected form and repeats no password."""
+    """The error names the expected form without the given password."""
     with pytest.raises(StoreUnavailable, match=said) as caught:
         open_store(url)
     assert "hunter2" not in str(caught.value)
@@ -103,7 +103,7 @@ def test_a_driver_waits_for_two_seconds(store_url, connections):
 
 
 def test_a_locked_store_is_waited_for_once(store_url, statements):
-    """A locked store delays one write per cooldown, and no read or opening."""
+    """A locked store delays only one write in a cooldown."""
     store = open_store(store_url)
     session = committed(store, "s", talk(3, "a"))
     with locked(store_url):
@@ -134,7 +134,7 @@ def _another_in_its_place(path: Path) -> None:
 
 @pytest.mark.parametrize("lose", [_deleted_with_its_log, _another_in_its_place])
 def test_a_file_that_went_away_is_made_again(lose, tmp_path, caplog):
-    """After a deletion the next commit makes the file again, and logs it once."""
+    """After a deletion the next commit makes the file again, with one log line."""
     path = tmp_path / "ledger.db"
     store = open_store(path)
     lost = committed(store, "s", talk(3, "a"), talk(3, "b"))
@@ -248,7 +248,7 @@ def _wait_for_the_cooldown(store: Any) -> None:
 
 
 def test_an_agent_is_answered_while_the_server_is_away(postgres):
-    """While PostgreSQL is away every turn has a valid view, and nothing is doubled after."""
+    """An outage of PostgreSQL breaks no view and doubles no segment."""
     store = open_store(postgres.empty())
     ours = ContextCompressor(CONFIG, store=store)
     ours.compress_sync(coding_turns(6), session_id="s")

@@ -51,7 +51,7 @@ def test_a_search_in_an_unknown_session_is_refused(store, query):
 
 
 def test_a_search_stays_in_its_session(sql_store):
-    """A search reaches its session and that session's parent, and no others."""
+    """A search reaches just its session and that session's parent."""
     committed(sql_store, "s", talk(4, "secret"))
     sql_store.open(NAMESPACE, "f", "s")
     committed(sql_store, "s", talk(4, "later"))
@@ -106,7 +106,7 @@ def test_every_store_finds_the_same(store_url, seed):
 
 
 def test_a_frequent_word_is_compared_in_the_texts(sql_store, statements):
-    """A frequent word is looked up once, and only messages with the rarest word are read."""
+    """A search reads only the messages that have the query's rarest word."""
     has_both = [n for n in range(0, 5_000, 10) if n % 20 == 0 or n < 500]
     said = [
         f"{n} {'rare' if n % 10 == 0 else ''} {'frequent' if n % 10 or n in has_both else ''}"

@@ -33,7 +33,7 @@ def no_request_failed(provider: LocalProvider) -> None:
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
 def test_every_mode(host, path, mode):
-    """In each mode nothing is refused, and summaries are used again and are on the bill."""
+    """Every mode takes a conversation beyond its window with few, billed summaries."""
     made = agent(host, path, context(host), execution=LONG_TURNS)
     answers = MODES[mode](made, OUTGROWING)
     assert [answer.strip() for answer in answers] == [ANSWER.strip()] * len(OUTGROWING)
@@ -49,7 +49,7 @@ def test_every_mode(host, path, mode):
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
 def test_a_tool_loop_with_parallel_calls(host, path, mode):
-    """Within one turn two dozen parallel calls outgrow the window and every pair stays whole."""
+    """Parallel calls that outgrow the window within a turn keep their results."""
     rounds, parallel = ROUNDS.get((path, mode), (2, 12))
     host.answer_with(Worker(rounds, parallel=parallel, arguments=numbered, answer=ANSWER))
     made = agent(host, path, context(host), tools=[look_up], execution=LONG_TURNS)

@@ -50,7 +50,7 @@ def terminal(host, tmp_path):
 
 
 def test_the_terminals_compaction_is_ours(host, terminal):
-    """With the plugin on the terminal's history stays whole, and requests fit."""
+    """With the plugin on, requests for the terminal's whole history fit."""
     answer, _, history = terminal
     assert "Noted." in answer
     assert [m["content"] for m in history if m["role"] == "user"] == [*map(turn, range(24))]
@@ -154,7 +154,7 @@ def test_a_bots_saved_history_is_not_compacted(host, is_ours):
 
 
 def test_a_moved_place_is_left_out_and_logged(host, monkeypatch, caplog):
-    """A moved name is logged, and only it is left out."""
+    """Only the moved name is left out, with a log line."""
     server = pytest.importorskip("praisonai_bot.gateway.server")
     from praison_compressor import uninstall
 

@@ -186,7 +186,7 @@ def test_help_names_every_command(host):
 
 @pytest.mark.parametrize("name", [None, "desk"])
 def test_a_bare_resume_lists_the_users_own_sessions(host, tmp_path, name):
-    """`/resume` lists the user's own sessions, newest first, and no other conversation's."""
+    """`/resume` lists just the user's own sessions, newest first."""
     store = f"sqlite:///{tmp_path}/ledger.db"
     chat(agent(host, OPENAI, context(host, store_url=store, session_id="hall")), ["Good day."])
     made = agent(host, OPENAI, context(host, store_url=store, session_id=name))
@@ -288,7 +288,7 @@ def test_pinned_texts_outlive_compressions_and_are_listed(host):
 
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])
 def test_the_context_is_shown_by_part(host, mode):
-    """`/context` prints the next request by part, with tool schemas, and the largest messages."""
+    """`/context` prints the parts of the next request and its largest messages."""
     host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
     made = agent(host, OPENAI, context(host, recall=False), tools=[look_up])
     MODES["iter_stream"](made, [turn(n) for n in range(16)])

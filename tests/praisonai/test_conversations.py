@@ -215,7 +215,7 @@ def test_a_conversation_begun_again_is_empty(host, begin, session):
 
 
 def test_a_recall_tool_outside_any_turn_reads_nothing(host):
-    """A recall tool called outside any turn reads nothing and says why."""
+    """A recall tool called outside any turn answers only why it reads nothing."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
     chat(made, outgrowing(0))
     search = next(tool for tool in made.tools if tool.__name__ == SEARCH)

@@ -75,7 +75,7 @@ def test_half_a_character_ends_no_turn(host, path):
 
 
 def test_a_message_larger_than_the_window_is_shortened(host, caplog):
-    """A message above the window is shortened, and one log line names the agent."""
+    """A message above the window is shortened, with one log line for the agent."""
     made = agent(host, OPENAI, context(host, auxiliary_model=None), name=None)
     with caplog.at_level(logging.INFO, logger="praison_compressor"):
         assert made.chat(turn(0, words=2_000)) is not None
@@ -87,7 +87,7 @@ def test_a_message_larger_than_the_window_is_shortened(host, caplog):
 
 
 def test_an_agent_in_an_unknown_state_is_left_to_the_host(host, caplog):
-    """A state that we cannot read is left to the host, and logged once."""
+    """A state that we cannot read is left to the host, with one log line."""
     made = agent(host, OPENAI, context(host))
     made._context_manager_initialized = False
     del made._context_manager
@@ -191,7 +191,7 @@ def test_the_loop_is_never_held_up(host):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_cancelling_the_turn_cancels_the_summary(host, path):
-    """A cancelled turn is over at once, and the next one compresses as if nothing had been."""
+    """A cancelled turn delays neither its own end nor the next compression."""
     host.route("aux", SummaryModel(r"L-\d+", delay_seconds=600.0))
     made = agent(host, path, context(host))
 

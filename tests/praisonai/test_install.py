@@ -76,7 +76,7 @@ def test_the_page_lists_what_is_replaced():
 
 @pytest.mark.parametrize("place", ESSENTIAL, ids=name_of)
 def test_a_moved_name_is_refused(clean, monkeypatch, place):
-    """A host without a place that we replace stays unchanged, and the error names it."""
+    """A host without a name that we replace is refused unchanged."""
     monkeypatch.delattr(place.holder, place.row.name)
     before = everything()
     with pytest.raises(HostMoved, match=rf"{place.row.name}\b"):
@@ -87,7 +87,7 @@ def test_a_moved_name_is_refused(clean, monkeypatch, place):
 
 @pytest.mark.parametrize("place", LEFT_OUT, ids=name_of)
 def test_a_missing_optional_name_is_left_out_and_logged(clean, monkeypatch, caplog, place):
-    """Without an optional name its part is left out, and one log line says why."""
+    """Only the part of a missing optional name is left out, with one log line."""
 
     async def moved(self: Any, *args: Any) -> None:
         """Be of another kind."""
@@ -130,7 +130,7 @@ def test_uninstall_puts_every_object_back(clean):
 
 
 def test_a_patch_of_somebody_else_survives(clean, monkeypatch):
-    """After `uninstall` another library's wrapper stays, and ours inside it does nothing."""
+    """After `uninstall` another library's wrapper stays without our effect."""
     mixin = next(place.holder for place in PLACES if place.row.name == "chat")
     monkeypatch.setattr(mixin, "chat", mixin.chat)  # put back by monkeypatch at the end
     install()
@@ -147,7 +147,7 @@ def test_a_patch_of_somebody_else_survives(clean, monkeypatch):
 
 
 def test_an_agent_goes_back_to_the_host(host):
-    """The host's compaction is off in every turn, and `uninstall` restores `execution`."""
+    """The host's compaction is off until `uninstall`."""
     first = ExecutionConfig(context_compaction=True, max_iter=7)
     made = agent(host, OPENAI, context(host), execution=first)
     made.chat(turn(0))

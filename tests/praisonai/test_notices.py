@@ -168,7 +168,7 @@ def test_a_refused_compression_keeps_the_users_choice(host, asked):
 
 
 def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host):
-    """A hook knows the sizes, may chat, and adds its context to the request."""
+    """A hook that has the sizes and chats adds its context to the request."""
     heard: list[Any] = []
 
     def hook(data: Any) -> HookResult:
@@ -223,7 +223,7 @@ def test_a_verbose_agent_shows_progress_and_the_line(host, path, mode):
 
 
 def test_a_pipe_gets_the_line_alone(host):
-    """A pipe gets the line with the numbers, without progress and control sequences."""
+    """A pipe gets only the line with the numbers."""
     small = context(host, context_window=3_000)
     piped = shown(agent(host, PATHS[0], small, output="verbose"), "achat", terminal=False)
     assert SAYS_WHAT in piped

@@ -90,7 +90,7 @@ def test_the_plugin_is_off_unless_it_is_named(elsewhere, environment):
 
 
 def test_the_plugin_can_be_switched_off_and_on_again(elsewhere):
-    """A disabled plugin compresses no agent, and an enabled one does again."""
+    """Only an enabled plugin compresses an agent."""
     script = """
         from praisonaiagents import plugins
         agent = Agent(instructions="x", context="summarize", output="silent")
@@ -107,7 +107,7 @@ def test_the_plugin_can_be_switched_off_and_on_again(elsewhere):
 
 
 def test_the_hosts_own_commands_switch_it_on_and_off(elsewhere):
-    """`praisonai plugins enable` and `disable` switch the plugin, and its options stay."""
+    """`praisonai plugins enable` and `disable` switch the plugin with its options."""
     pytest.importorskip("praisonai_code")
     configured(elsewhere, "plugins: {praison-compressor: {protect_last_n_tokens: 77}}")
     commands = f"""
@@ -244,7 +244,7 @@ def test_a_misspelled_name_is_reported(elsewhere, switch, text, said):
 
 
 def test_a_wrong_value_costs_the_other_options_nothing(elsewhere):
-    """A wrong value is left out and logged with its file, and the other options count."""
+    """Only the wrong value of a file is left out, with a log line."""
     options = "target_ratio: lots, output_reserve: 5000, protect_last_n_tokens: 77"
     configured(elsewhere, f"plugins: {{{NAME}: {{auxiliary_model: aux, {options}}}}}")
     (elsewhere / "below").mkdir()

@@ -133,7 +133,7 @@ def test_a_preview_has_the_sum_where_prices_are_known(host, auxiliary_model):
 
 
 def test_a_kept_message_is_never_summarized(host):
-    """Messages of two `keep` calls outlive `/compact`, later ones and a wrong reference."""
+    """No `/compact` or wrong reference ends what two `keep` calls keep."""
     made = talked(host)
     for number in (2, 4):
         shown = made.chat("/compact preview")
@@ -174,7 +174,7 @@ def test_the_focus_reaches_the_summarizer_once(host):
 
 
 def test_set_focus_leaves_the_kept_messages(host):
-    """`set_focus` sets or clears the focus, and changes no kept message."""
+    """`set_focus` changes nothing but the focus."""
     made = talked(host)
     choose(made, "keep {}", 2)
     ours = made.context_compressor

@@ -109,7 +109,7 @@ def test_one_giant_result_costs_no_conversation(host, path, mode):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_tools_come_once_with_the_first_compression(host, path):
-    """The recall tools come with the first compression, once each, and go with `uninstall`."""
+    """An agent has each recall tool once, from its first compression to `uninstall`."""
     made = agent(host, path, context(host), tools=[look_up])
     chat(made, OUTGROWING)
     names = offered(host)
@@ -160,7 +160,7 @@ OWN = [search_conversation_archive, read_conversation_archive]
     ids=["of one", "of both"],
 )
 def test_an_agents_own_tool_of_that_name_stays(host, caplog, own, given):
-    """A user's tool keeps its name, the other recall tool is given, and one line is logged each."""
+    """A user's tool replaces the recall tool of its name, with one log line."""
     made = agent(host, OPENAI, context(host), tools=[look_up, *own])
     chat(made, OUTGROWING)
     assert made.tools[: 1 + len(own)] == [look_up, *own]
@@ -183,7 +183,7 @@ def test_a_resumed_session_has_the_tools_at_once(host, tmp_path):
 
 
 def test_a_clone_reads_its_own_session_alone(host):
-    """A clone has none of its original's recall tools and finds none of its words."""
+    """Nothing of its original's archive is in a clone's reach."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
     chat(made, OUTGROWING)
     assert len(made.tools) == 3

@@ -108,11 +108,17 @@ def test_the_view_is_as_each_strict_provider_wants_it(messages, rules):
 
 @given(transcripts(max_turns=4))
 def test_alternation_keeps_every_result(messages):
-    """Alternation keeps results in order, and a second one changes nothing."""
+    """Alternation keeps all results, in order."""
     view = alternate_roles(messages)
     check_messages(view, Rules(alternate=True, answered_results=True))
     results = [m for m in messages if m["role"] == "tool"]
     assert [m for m in view if m["role"] == "tool"] == results
+
+
+@given(transcripts(max_turns=4))
+def test_a_second_alternation_changes_nothing(messages):
+    """Alternating roles are left as they are."""
+    view = alternate_roles(messages)
     assert alternate_roles(view) == view
 
 
@@ -193,11 +199,18 @@ def test_the_places_are_system_summary_mask_and_end():
         assert marks(add_cache_marks(view)) == [0, stays, len(view) - 1]
 
 
-def test_a_message_that_cannot_carry_a_mark_gets_none():
-    """The host's marks count, and a message that cannot carry a mark gets none."""
-    messages, thought = coding_turns(3), {"role": "assistant", "content": "Let me think."}
-    empty = {"role": "system", "content": ""}
+def test_the_hosts_marks_count():
+    """The marks of the host and ours together are at most four."""
+    messages = coding_turns(3)
     assert marks(add_cache_marks(messages, tools=[TOOL] * 3)) == [len(messages) - 1]
-    for said, tools in ((messages, [TOOL] * 4), (messages, [TOOL] * 5), ([thought], []), ([], [])):
-        assert add_cache_marks(said, tools=tools) == said
+    for tools in (4, 5):
+        assert add_cache_marks(messages, tools=[TOOL] * tools) == messages
+
+
+def test_a_message_that_cannot_carry_a_mark_gets_none():
+    """An empty message or an assistant's gets no mark."""
+    thought = {"role": "assistant", "content": "Let me think."}
+    empty = {"role": "system", "content": ""}
+    for said in ([thought], []):
+        assert add_cache_marks(said, tools=[]) == said
     assert marks(add_cache_marks([empty, {"role": "user", "content": "look"}, thought])) == [1]

@@ -100,7 +100,7 @@ def test_a_turn_that_failed_leaves_no_step(host, path):
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_a_turn_stopped_in_a_call_keeps_its_results(host, path):
-    """A stopped turn's results are sent, and its open call has a result that says none came."""
+    """A stopped turn's results are sent, with a stub for each open call."""
     made = working(host, path)
     made.chat("Question 0?")
 
@@ -209,7 +209,7 @@ def test_kept_steps_alternate_for_a_strict_provider(path, rules):
 
 @pytest.mark.parametrize("window", [8_000, 64_000])
 def test_each_turn_finds_a_detail_of_the_turn_before(host, window):
-    """Each of ten turns finds a reading of the turn before, and no tool is called again."""
+    """Each of ten turns finds a reading of the turn before without another call."""
     model = Surveyor(at_once=4)
     host.answer_with(model)
     host.set_window(window)

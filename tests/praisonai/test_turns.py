@@ -182,7 +182,7 @@ def assert_outgrows_its_window(made: Agent, host: LocalProvider) -> None:
 
 
 def test_a_clone_has_its_own_session(host):
-    """A clone has its original's options and its own session."""
+    """A clone takes the options of its original but not the session."""
     made = agent(host, OPENAI, context(host))
     clone = made.clone_for_channel()
     assert clone.context_compressor.config == made.context_compressor.config

@@ -97,7 +97,7 @@ STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
 def test_a_streams_usage_is_learned(twice, path, mode):
-    """A stream's usage is learned, and only the request for it is added."""
+    """A stream's usage is learned by no change but the request for it."""
     made = agent(twice, path, context(twice, context_window=128_000))
     twice.set_window(128_000)
     assert mode(made, turns(3)) == ["In order."] * 3
@@ -211,7 +211,7 @@ def marks_in(value: Any) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
 def test_an_agent_of_another_process_has_the_bill(host, store_url, mode):
-    """`status()` and `/status` show what the conversation cost before a restart, and add to it."""
+    """A conversation's bill goes on after a restart."""
     options = {"store_url": store_url}
     remembering = MemoryConfig(session_id="books", history=True)
     made = agent(host, OPENAI, context(host, **options), memory=remembering)

@@ -27,7 +27,7 @@ def ask(provider: LocalProvider, messages: Any = HI, model: str = "gpt-4o", **op
 
 
 def test_usage_is_the_exact_count(provider):
-    """Usage is the counter's, in record, reply and stream."""
+    """Record, reply and stream have the counter's usage."""
     provider.answer_with(lambda asked: "four words, no more")
     usage = ask(provider, tools=[TOOL]).usage
     counter, record = TokenCounter("gpt-4o"), provider.requests[0]

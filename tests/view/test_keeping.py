@@ -84,7 +84,7 @@ def compressed(
 @settings(max_examples=25)
 @given(transcripts(), st.sampled_from(["bash", "read_file", "*"]))
 def test_a_growing_conversation_stays_recoverable(messages, kept):
-    """A growing conversation with kept tools stays recoverable and within its window."""
+    """A growing conversation with kept tools stays recoverable within its window."""
     ours = compressor(
         Model(),
         context_window=1_200,

@@ -176,7 +176,7 @@ def test_a_policy_is_found_by_name_then_by_the_first_pattern():
 
 
 def test_thresholds_bound_what_is_masked():
-    """Small outputs and the newest tokens' outputs stay."""
+    """The newest outputs of `protect_last_n_tokens` stay."""
     messages = outputs(9, words=220)
     ours = ContextCompressor(config(protect_last_n_tokens=2_300), summarizer=Model())
     result = ours.compress_sync(messages)
@@ -190,7 +190,7 @@ def test_thresholds_bound_what_is_masked():
     [({"read_*": "mask"}, True), ("keep_none", True), ({"bash": "mask"}, False), ({}, False)],
 )
 def test_the_summarizer_reads_masks_of_masked_tools(policies, lines):
-    """The summarizer reads masks of masked tools, and other tools' outputs whole."""
+    """The summarizer reads masks of just the outputs that a policy masks."""
     model = Model()
     messages = outputs(20)
     talk = "The task goes on in order, as it was said. " * 60
@@ -267,10 +267,15 @@ def test_the_middle_of_a_large_result_is_archived(cut):
     assert len(read) > 20
 
 
-def test_an_excerpt_stays_in_the_next_view(cut):
-    """An excerpt stays in the next view, and its original in the transcript."""
+def test_an_excerpt_expands_to_its_original(cut):
+    """A view with an excerpt expands to the messages."""
     ours, *_, messages, result = cut
     assert ours.verbatim(result.messages) == messages
+
+
+def test_an_excerpt_stays_in_the_next_view(cut):
+    """An excerpt stays in the next view."""
+    ours, *_, messages, result = cut
     talk = [said("Seen."), user("And now?")]
     assert ours.compress_sync([*messages, *talk]).messages == [*result.messages, *talk]
 
@@ -367,7 +372,7 @@ def test_a_large_result_is_no_burden_in_a_preview():
 
 @pytest.mark.parametrize("options", [{"background": True}, {"extends": False}])
 def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
-    """A large result fits in every mode, and names the archive where it was recorded."""
+    """A shortened result names the archive only where it was recorded."""
     background = options.pop("background", False)
     ours = ContextCompressor(config(recall=True, background=background), summarizer=Model())
     messages = [*outputs(14), *asked(lines(4_000))]
