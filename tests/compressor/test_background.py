@@ -1,15 +1,18 @@
 """Background mode: no turn waits for a model, prefixes stay, work ends with its compressor."""
 
+import contextvars
 import copy
 import functools
 import gc
 import threading
+import time
 import weakref
 from itertools import pairwise
 
 import pytest
 
 from praison_compressor import ContextCompressor, MemoryStore, SummaryReply, Usage
+from praison_compressor.compressor.background import Background
 from praison_compressor.messages import Message, digest, text_of
 from tests.helpers import compressing
 from tests.helpers.compressing import Gate, Model
@@ -248,3 +251,38 @@ def test_a_compressor_that_is_dropped_takes_its_thread_along():
         thread.join(WAIT)
     assert gone() is None
     assert not threads[0].is_alive()
+
+
+# ---------------------------------------------------------------- the thread
+
+
+def test_the_work_has_a_context_of_its_own():
+    """What a request sets for its own listeners is not set in the background."""
+    asking, seen = contextvars.ContextVar("asking", default="nobody"), []
+
+    async def work() -> None:
+        seen.append(asking.get())
+
+    asking.set("a request")
+    background = Background()
+    assert background.start("s", work)
+    assert background.wait(WAIT)
+    background.close()
+    assert seen == ["nobody"]
+
+
+def test_a_failure_that_repeats_is_logged_once(caplog):
+    """A failure is logged when it differs from the one before."""
+
+    async def fail(text: str) -> None:
+        raise OSError(text)
+
+    background = Background()
+    for text in ("full", "full", "gone"):
+        assert background.start("s", functools.partial(fail, text))
+        assert background.wait(WAIT)
+        while background.is_busy("s"):
+            time.sleep(0.001)
+    background.close()
+    warned = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert [text.rpartition(": ")[2] for text in warned] == ["full", "gone"]

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from praison_compressor import Balance, ContextCompressor, MemoryStore, StoreUnavailable, open_store
+from praison_compressor.compressor.account import Account
 from praison_compressor.compressor.bills import (
     Bill,
     RequestUsage,
     read_whole_usage,
     uncompressed_usage,
 )
+from praison_compressor.compressor.session_state import REMEMBERED_SESSIONS, SessionStates
 from praison_compressor.ledger.segments import Session
 from praison_compressor.messages.display import format_dollars
 from tests.helpers import compressing
@@ -239,3 +241,27 @@ def test_without_compression_only_new_tokens_are_uncached():
     )
     assert warm == RequestUsage(14_000, 13_500, 500, 0, 50)
     assert cold == RequestUsage(14_000, 0, 14_000, 0, 50)
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def test_a_late_writer_does_not_set_the_last_request_back():
+    """The store has the newest request, whichever process writes last."""
+    store, key = MemoryStore(), ("default", "s")
+    for now in (100.0, 50.0):
+        account = Account(key)
+        account.touch(now)
+        account.add(Bill(requests=1))
+        account.save(store, always=True)
+    reader = Account(key)
+    reader.refresh(store, lambda: store.open(*key), now=200.0, always=True)
+    assert (reader.requested, reader.bill.requests) == (100.0, 2)
+
+
+def test_the_account_of_a_session_that_is_no_longer_remembered_is_saved():
+    """The accounts of the sessions that the newest ones replace are returned once."""
+    states = SessionStates()
+    accounts = [states.touch(("default", f"s{n}")).account for n in range(REMEMBERED_SESSIONS + 2)]
+    assert states.take_evicted() == accounts[:2]
+    assert states.take_evicted() == []

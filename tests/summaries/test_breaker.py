@@ -55,6 +55,14 @@ def test_a_success_releases_a_model(tripped):
     assert tripped.record_failure("s", "m", 1_000, "timeout") == 60
 
 
+def test_the_cooldowns_of_one_session_are_ended(tripped):
+    """`end_cooldowns` ends those of its session alone."""
+    tripped.record_failure("other", "m", 1_000, "timeout")
+    tripped.end_cooldowns("s")
+    assert [tripped.allows(session, "m", 1_000) for session in ("s", "other")] == [True, False]
+    assert tripped.record_failure("s", "m", 1_000, "timeout") == 300
+
+
 def test_a_failure_holds_no_other_session_or_model(tripped):
     """A failure holds only its own model in its own session."""
     assert tripped.allows("other", "m", 1_000)

@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, MemoryStore
-from praison_compressor.messages import Message, text_of
-from praison_compressor.view.masks import mask_results, policy_of, results_with_calls
+from praison_compressor.messages import Message, ToolCall, text_of
+from praison_compressor.view.masks import (
+    large_results,
+    mask_line,
+    mask_results,
+    policy_of,
+    results_with_calls,
+)
 from tests.helpers import compressing
 from tests.helpers.transcripts import find_repairs, outputs, said, step, user
 
@@ -59,6 +65,13 @@ def test_a_masks_line_names_call_size_and_reference(printed, call, line):
 
 
 # ---------------------------------------------------------------- masked first
+
+
+def test_a_mask_quotes_no_text_that_is_one_deciding_line():
+    """A result of one deciding line is not quoted in its mask."""
+    failed = "Error: no such file"
+    assert '"' not in mask_line(ToolCall("c", "bash", "{}"), failed, failed)
+    assert f'"{failed}"' in mask_line(ToolCall("c", "bash", "{}"), f"{failed}\n", failed)
 
 
 def test_masks_that_suffice_cost_no_model_call():
@@ -313,6 +326,17 @@ def test_a_large_result_of_a_tool_with_keep_stays_whole():
     assert ours.compress_sync(messages).messages == messages
     by_default = ContextCompressor(config(context_window=60_000))
     assert by_default.compress_sync(messages).context_status == "masked"
+
+
+def test_a_large_result_with_a_picture_stays_whole():
+    """The archive returns text only, so a large result with a picture stays."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+    messages = asked(lines(250))
+    messages[-1]["content"] = [{"type": "text", "text": messages[-1]["content"]}, picture]
+    steps, tokens = [range(1, 3)], [20, 30, 5_000]
+    assert large_results(messages, tokens, steps, config(), most=1_000) == {}
+    messages[-1]["content"].remove(picture)
+    assert [*large_results(messages, tokens, steps, config(), most=1_000)] == [2]
 
 
 def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Segment
 from praison_compressor.messages import Message, digest, read_transcript, split_steps
 from praison_compressor.view.budget import SMALLEST_SUMMARY, Budget
+from praison_compressor.view.splits import choose_cut
 from praison_compressor.view.view import View
 from tests.helpers.sketches import budget, laid, planned
 from tests.helpers.transcripts import coding_turns, step, transcripts
@@ -86,6 +87,28 @@ def test_the_floor_holds_the_trigger_up():
     """The trigger is at least `token_floor`, where the window has so much."""
     triggers = [Budget.of(CompressorConfig(), window).trigger for window in (2_500, 3_000)]
     assert triggers == [2_500 - 625, 2_000]
+
+
+@pytest.mark.parametrize(("window", "most"), [(100_000, 23_000), (10_000, 2_000), (4_000, 1_500)])
+def test_one_result_takes_a_quarter_of_the_window(window, most):
+    """One result may take a quarter less the reserve; a small window gives up to half."""
+    assert Budget.of(CompressorConfig(), window).most_result_tokens == most
+
+
+@pytest.mark.parametrize(
+    ("fixed", "marks"), [(600, (800, 480)), (601, (800, 660)), (700, (850, 745)), (900, (950, 915))]
+)
+def test_fixed_messages_that_crowd_the_trigger_raise_the_marks(fixed, marks):
+    """Above three quarters of the trigger, fixed messages raise trigger and target."""
+    raised = budget(limit=1_000, trigger=800, target=480).raise_marks(fixed)
+    assert (raised.trigger, raised.target) == marks
+
+
+@pytest.mark.parametrize(("size", "marks"), [(1_500, (1_499, 900)), (2_500, (2_000, 1_000))])
+def test_a_forced_compression_takes_masks_only_down_to_the_target(size, marks):
+    """Masks of a forced compression must reach its target."""
+    forced = budget(limit=5_000, trigger=2_000, target=1_000).force_below(size)
+    assert (forced.trigger, forced.target, forced.mask_reach) == (*marks, 0.0)
 
 
 def test_a_segment_never_hides_the_task_or_the_newest_words():
@@ -208,6 +231,13 @@ def test_recent_turns_widen_the_tail():
     assert planned(view, replace(wide, recent_turns=1)).tail_start == 5
 
 
+@pytest.mark.parametrize(("answer", "newest", "start"), [(200, 770, 4), (201, 769, 3)])
+def test_a_turn_start_costs_the_tail_at_most_a_fifth(answer, newest, start):
+    """A cut is on a turn start that leaves four fifths of the tail."""
+    view = laid(f"s10 u20 a500 a{answer} u30 a{newest}")
+    assert choose_cut(view, room=1_000, floor=0) == start
+
+
 # ---------------------------------------------------------------- jobs
 
 
@@ -220,6 +250,30 @@ def test_a_model_writes_the_largest_then_newest_stretch(sizes, by_model):
     view = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
     made = planned(view, budget(limit=9_000, trigger=1_900, target=1_500), has_model=True)
     assert [job.asks_model for job in made.jobs] == by_model
+
+
+@pytest.mark.parametrize(("small", "runs"), [(1_000, [(2, 3), (4, 5)]), (999, [(2, 3)])])
+def test_a_stretch_below_half_of_the_largest_stays(small, runs):
+    """A stretch below half of the largest stays while there is room."""
+    view = laid(f"s10 u20 a2000 u30 a{small} a40")
+    made = planned(view, budget(limit=9_000, trigger=1_900, target=1_500))
+    assert [(job.start, job.end) for job in made.jobs] == runs
+
+
+def test_a_text_may_exceed_its_room_by_half_of_the_room_to_the_trigger():
+    """A long prose may take half of the free tokens below the trigger."""
+    made = planned(laid(MIDDLE), budget(limit=5_000, trigger=1_598, target=800))
+    assert [job.spare for job in made.jobs] == [(1_598 - 800) // 2]
+
+
+@pytest.mark.parametrize(("share", "prose"), [(1_000_000, 100), (0, 200)])
+def test_a_fold_has_twice_the_prose(share, prose):
+    """A fold of models' summaries asks for twice the prose of a new summary."""
+    view = laid("s10 u20 a5000 a5000 a5000 a5000 a3000 a40", (2, 4, 600), (4, 6, 600))
+    quotes = {"quote_tokens": 900, "most_quote_tokens": 900}
+    given = budget(limit=9_000, trigger=4_000, target=3_500, fold_tokens=share, **quotes)
+    made = planned(view, given, has_model=True)
+    assert [job.prose for job in made.jobs] == [prose]
 
 
 @pytest.mark.parametrize(("share", "jobs"), [(300 - 200, [(6, 0)]), (300 - 201, [(2, 2)])])
@@ -239,3 +293,11 @@ def test_masks_free_three_quarters_of_what_is_read_again():
     assert planned(views[0], enough, masks=masks).masks == (4,)
     assert planned(views[1], enough, masks=masks).jobs
     assert planned(views[1], replace(enough, target=2_170), masks=masks).masks == (4,)
+
+
+@pytest.mark.parametrize(("kept", "masks"), [((), (2, 4)), ((1, 2), (4,))])
+def test_a_kept_output_is_never_masked(kept, masks):
+    """An output that is kept out of a compression has no mask."""
+    view = replace(laid("u20 c10 r1000 c10 r1000 u30 a40"), kept_out=frozenset(kept))
+    given = budget(limit=9_000, trigger=2_000, target=1_200)
+    assert planned(view, given, masks={2: 20, 4: 20}).masks == masks
