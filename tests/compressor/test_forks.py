@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import multiprocessing
+import os
 import random
 import re
 import threading
@@ -140,3 +141,16 @@ def test_a_fork_waits_until_no_thread_is_in_the_database(sql_store):
         late.start()
         assert in_child(first) == 0
     sql_store.open("default", "s")
+
+
+def test_a_child_has_no_lease_of_its_parent():
+    """In a forked child nobody holds a lease of the memory store."""
+    store = praison_compressor.MemoryStore()
+    session = store.open("default", "s")
+    assert store.claim(session, "parent", 60)
+
+    def work() -> None:
+        os._exit(0 if store.claim(session, "child", 60) else 1)
+
+    assert in_child(work) == 0
+    assert not store.claim(session, "another", 60)

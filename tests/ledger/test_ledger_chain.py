@@ -125,3 +125,12 @@ def test_a_fork_that_memory_dropped_takes_no_commit():
         store.record_transcript(store.open(NAMESPACE, f"later {number}"), ())
     with pytest.raises(LedgerConflict, match="read it again"):
         store.commit(fork, [(segment(run), run)])
+
+
+def test_memory_holds_the_notes_changed_last():
+    """Of 1,025 notes the one changed first is dropped."""
+    store = MemoryStore()
+    sessions = [store.open(NAMESPACE, f"s{number}") for number in range(1_025)]
+    for session in sessions:
+        store.change_note(session, lambda note: f"{note}noted")
+    assert [store.note(sessions[n]) for n in (0, 1, -1)] == ["", "noted", "noted"]

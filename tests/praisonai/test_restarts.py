@@ -179,10 +179,6 @@ def desk(host: LocalProvider, path: str = OPENAI, **options: Any) -> Agent:
     return agent(host, path, context(host, **more), tools=[look_up], execution=LONG)
 
 
-def steps(record: Any) -> list[str]:
-    return texts_in(record, "tool")
-
-
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_steps_are_back_after_a_restart(host, path):
     """The next run's first request begins with the last run's last request."""
@@ -193,7 +189,7 @@ def test_steps_are_back_after_a_restart(host, path):
     desk(host, path).chat(turn(3))
     after = next(r for r in of_agent(host) if turn(3) in text_of(r.messages[-1]))
     assert without_system(after.messages).startswith(without_system(before.messages))
-    assert len(steps(after)) == 3 * 4
+    assert len(texts_in(after, "tool")) == 3 * 4
 
 
 def test_a_question_with_a_secret_keeps_its_steps(host):
@@ -208,7 +204,7 @@ def test_a_question_with_a_secret_keeps_its_steps(host):
     again.chat_history = kept
     again.chat(turn(1))
     after = next(r for r in of_agent(host) if text_of(r.messages[-1]) == turn(1))
-    assert len(steps(after)) == 4
+    assert len(texts_in(after, "tool")) == 4
     assert SECRET in text_of(after.messages[1])
 
 
@@ -269,7 +265,7 @@ def test_a_store_that_is_down_holds_up_no_turn(host, tmp_path):
     (tmp_path / "ledger.db").mkdir()
     for n in (1, 2):
         assert made.chat(turn(n)).strip() == ANSWER.strip()
-    assert len(steps(of_agent(host)[-1])) == 3 * 4
+    assert len(texts_in(of_agent(host)[-1], "tool")) == 3 * 4
 
 
 def test_a_forgotten_step_is_not_sent_again(host):
@@ -282,8 +278,8 @@ def test_a_forgotten_step_is_not_sent_again(host):
     store.forget("default", content_digest(result))
     made.chat(turn(1))
     after = next(r for r in of_agent(host) if text_of(r.messages[-1]) == turn(1))
-    assert "END-3" not in " ".join(steps(after))
-    assert "END-2" in " ".join(steps(after))
+    assert "END-3" not in " ".join(texts_in(after, "tool"))
+    assert "END-2" in " ".join(texts_in(after, "tool"))
 
 
 def test_the_newest_conversations_keep_steps_without_a_store(host, monkeypatch):
@@ -304,4 +300,4 @@ def test_the_newest_conversations_keep_steps_without_a_store(host, monkeypatch):
         made.chat(f"{turn(n)} I am {name}, and this is what I ask of you today, friend.")
         histories[name], made.chat_history = list(made.chat_history), []
     firsts = [r for r in of_agent(host) if r.messages[-1]["role"] == "user"]
-    assert [len(steps(r)) for r in firsts] == [0, 0, 0, 0, 4]
+    assert [len(texts_in(r, "tool")) for r in firsts] == [0, 0, 0, 0, 4]

@@ -64,10 +64,6 @@ def test_a_turn_begins_with_the_last_request_of_the_turn_before(host, path, mode
     assert bill.usage.output == sum(record.completion_tokens for record in sent)
 
 
-def results(record: Any) -> list[str]:
-    return texts_in(record, "tool")
-
-
 def first_of(host: LocalProvider, question: str) -> Any:
     """Return the first request of the turn with that question."""
     return next(r for r in of_agent(host) if texts_in(r, "user")[-1].endswith(question))
@@ -78,7 +74,7 @@ def test_the_switch_does_as_the_host_does(host):
     made = working(host, OPENAI, keep_tool_steps=False)
     made.chat("Question 0?")
     made.chat("Question 1?")
-    assert results(first_of(host, "Question 1?")) == []
+    assert texts_in(first_of(host, "Question 1?"), "tool") == []
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
@@ -95,7 +91,7 @@ def test_a_turn_that_failed_leaves_no_step(host, path):
     made.chat("Question 2?")
     last = of_agent(host)[-1]
     assert texts_in(last, "user") == ["Question 0?", "Question 2?"]
-    assert len(results(last)) == 6 + 2
+    assert len(texts_in(last, "tool")) == 6 + 2
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
@@ -119,9 +115,9 @@ def test_a_turn_stopped_in_a_call_keeps_its_results(host, path):
     first = first_of(host, "Question 2?")
     assert first.status == 200
     assert "Question that is stopped?" in " ".join(texts_in(first, "user"))
-    open_calls = [text for text in results(first) if "no result was recorded" in text]
+    open_calls = [text for text in texts_in(first, "tool") if "no result was recorded" in text]
     assert len(open_calls) == 2
-    assert len(results(first)) == 6 + 4 + 2
+    assert len(texts_in(first, "tool")) == 6 + 4 + 2
 
 
 def test_status_context_and_preview_count_them(host):
@@ -159,8 +155,8 @@ def test_a_new_session_has_none_of_the_old_steps(host, path):
     made.chat("Question 0?")
     made.chat("/new")
     made.chat("Question 0?")
-    assert results(first_of(host, "Question 0?")) == []
-    assert len(results(of_agent(host)[-1])) == 6
+    assert texts_in(first_of(host, "Question 0?"), "tool") == []
+    assert len(texts_in(of_agent(host)[-1], "tool")) == 6
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
@@ -204,7 +200,7 @@ def test_kept_steps_alternate_for_a_strict_provider(path, rules):
         made = working(host, path, rounds=2)
         chat(made, [f"Question {n}?" for n in range(3)])
         assert host.refused == []
-        assert len(results(of_agent(host)[-1])) == 3 * 4
+        assert len(texts_in(of_agent(host)[-1], "tool")) == 3 * 4
 
 
 @pytest.mark.parametrize("window", [8_000, 64_000])

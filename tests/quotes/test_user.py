@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from praison_compressor.messages.shortening import keep_ends
 from praison_compressor.quotes import read_quotes
 from tests.helpers.native import asks, brings, result, text, use
 from tests.helpers.transcripts import said, step, user
@@ -309,3 +310,10 @@ def test_without_references_none_is_printed():
     ]
     assert "[s" not in quoted(messages, references=())
     assert quoted(messages, 24, references=()).endswith("2 more calls not shown (query 2))")
+
+
+@pytest.mark.parametrize(("chars", "is_cut"), [(1_050, False), (1_200, True)])
+def test_a_text_whose_cut_saves_nothing_stays_whole(chars, is_cut):
+    """A text that is longer by no more than the mark of its cut stays whole."""
+    text = "x" * chars
+    assert (keep_ends(text, 1_000) != text) is is_cut
