@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, Event
+from praison_compressor.compressor.session_state import SessionStates
 from praison_compressor.view.costs import Balance, Costs
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import coding_turns, find_repairs
@@ -153,6 +154,27 @@ def test_without_a_pace_a_compression_at_the_mark_is_done():
     """A session's first request above the trigger is compressed."""
     ours = priced("claude-sonnet-4-5")
     assert ours.compress_sync(coding_turns(30), session_id="s").context_status == "summarized"
+
+
+def test_a_pace_is_known_after_four_requests():
+    """The requests whose saving counts are known once a session had four requests."""
+    ours, known = priced("claude-sonnet-4-5"), []
+    for messages in itertools.islice(growing(150), 6):
+        shown = ours.preview(messages, session_id="s", target_tokens=1_000)
+        known.append(shown.balance.requests is not None)
+        ours.compress_sync(messages, session_id="s")
+    assert known == [False] * 4 + [True] * 2
+
+
+def test_the_pace_is_a_moving_average():
+    """A request weighs a quarter in the pace; a shorter one does not count."""
+    states, key = SessionStates(), ("default", "s")
+    result = compressor().compress_sync(coding_turns(1))
+    paces = []
+    for size in (1_000, 1_100, 1_500, 1_400):
+        states.record_sizes(key, replace(result, tokens_before=size))
+        paces.append(states.state(key).growth_tokens)
+    assert paces == [0, 100, 175, 175]
 
 
 @pytest.mark.parametrize("asked", [{"force": True}, {"target_tokens": 3_000}])

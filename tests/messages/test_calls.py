@@ -8,8 +8,9 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import ToolCall, tool_calls_of
 from praison_compressor.messages.display import short_names
+from praison_compressor.messages.shortening import with_shorter_calls
 from tests.helpers.native import asks, brings, result, use
-from tests.helpers.transcripts import find_repairs, prose, said, step, user
+from tests.helpers.transcripts import call, calling, find_repairs, prose, said, step, user
 
 BIG = prose(28_000)
 GIVEN: dict[str, Any] = {"path": "notes/a.txt", "content": BIG, "mode": 420}
@@ -59,3 +60,11 @@ def test_a_short_name_has_no_more_folders_than_tell_paths_apart():
         *("…/one/models.py", "…/two/models.py", "…/notes.md", "…/two/models.py"),
         *("git checkout -b ann/mend-it", "#W123", ""),
     ]
+
+
+def test_a_short_argument_stays_whole_beside_a_long_one():
+    """Strings of up to 200 characters stay, however little room a call has."""
+    message = calling(call("a", "write", content="x" * 9_000, path="p" * 200))
+    shorter = with_shorter_calls(message, 300, lambda text, chars: text[:chars])
+    given = json.loads(tool_calls_of(shorter)[0].arguments)
+    assert given == {"content": "x" * 200, "path": "p" * 200}

@@ -203,3 +203,11 @@ def test_a_clients_objects_are_blocks():
     assert got.steps == (range(1), range(1, 3))
     marked = brings(native.result("a", cache_control={"type": "ephemeral"}))
     assert digest(marked) == digest(brings(native.result("a")))
+
+
+def test_a_late_result_moves_no_words_of_the_user():
+    """A result beside the user's words stays behind the user's earlier words."""
+    late = brings(native.result("a", "ok"), text("then"))
+    whole = [USER, asks(use("a")), {"role": "user", "content": "first"}, late]
+    said = "\n".join(map(text_of, read_transcript(whole).messages))
+    assert said.index(MISSING_RESULT) < said.index("first") < said.index("ok") < said.index("then")

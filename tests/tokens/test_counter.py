@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import TokenCounter
 from praison_compressor.tokens.counter import REPLY_TOKENS, SECTIONED_CHARS
+from praison_compressor.tokens.learned import Calibration
 from praison_compressor.tokens.models import Vocabulary
 from tests.helpers.transcripts import prose
 
@@ -310,3 +311,12 @@ def test_a_report_that_repeats_for_a_longer_request_is_unlearned():
     assert counter.ratio == pytest.approx(0.9, rel=0.01)
     counter.calibrate(turns, reported)
     assert counter.ratio == 1
+
+
+@pytest.mark.parametrize(
+    ("counted", "window"), [((5_000, 6_000, 7_000), 4_096), ((5_000, 5_050, 5_090), None)]
+)
+def test_a_truncating_server_shows_in_three_equal_reports(counted, window):
+    """Three equal reports teach a window if each request grew by over 2 %."""
+    calibration = Calibration(exact=False)
+    assert [calibration.learn(tokens, 4_096) for tokens in counted] == [None, None, window]
