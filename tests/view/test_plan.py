@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Segment
 from praison_compressor.messages import Message, digest, read_transcript, split_steps
 from praison_compressor.view.budget import SMALLEST_SUMMARY, Budget
+from praison_compressor.view.plan import is_due
 from praison_compressor.view.splits import choose_cut
 from praison_compressor.view.view import View
 from tests.helpers.sketches import budget, laid, planned
@@ -170,6 +171,16 @@ def test_a_message_that_is_too_large_is_named():
 
 
 MIDDLE = "s10 u20 a500 a500 a500 u30 a40"
+
+
+@pytest.mark.parametrize(
+    ("turn", "newest", "is_above"),
+    [(250, 400, False), (250, 401, True), (450, 64, False), (450, 65, True)],
+)
+def test_signed_thinking_lowers_the_trigger_at_a_turns_start(turn, newest, is_above):
+    """The next turn fits below the trigger, which stays above a fifth of the way to it."""
+    view = replace(laid(f"s10 u20 a{turn} u{newest}"), signed_tokens={2: turn})
+    assert is_due(view, budget(limit=1_000, trigger=800, target=480)) is is_above
 
 
 @pytest.mark.parametrize(("trigger", "is_planned"), [(1_600, False), (1_599, True)])
