@@ -207,7 +207,7 @@ def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
     """Return what a plan costs now, and saves in each later request."""
     changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
     again = plan.expected - view.shown_tokens(0, min(changed, default=0))
-    prose = sum(job.prose for job in plan.jobs)
+    prose = sum(job.prose_tokens for job in plan.jobs)
     # For a fold the model reads the summaries that the fold replaces, not the originals.
     read = sum(view.shown_tokens(job.start, job.end) for job in plan.jobs if job.asks_model)
     return costs.balance(view.size() - plan.expected, max(0, again), read, prose)

@@ -60,7 +60,7 @@ class PlanTexts:
         A text that may refer to a dropped message is not returned.
         """
         run = decision.view.digests[job.start : job.end]
-        most = job.room + job.spare
+        most = job.text_tokens + job.spare_tokens
         for replaced, instructions, text in _paid_texts(decision, previewed):
             is_same = replaced == run and instructions == decision.request.instructions_digest
             if is_same and self.tokens.message(text.message) <= most:
@@ -185,10 +185,10 @@ def _brief(
     return Brief(
         messages=messages[job.start : job.end],
         model_messages=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
-        room_tokens=job.room,
-        spare_tokens=job.spare,
-        prose_tokens=job.prose,
-        quotes_tokens=job.quotes,
+        text_tokens=job.text_tokens,
+        spare_tokens=job.spare_tokens,
+        prose_tokens=job.prose_tokens,
+        quote_tokens=job.quote_tokens,
         reference=f"s{number}" if is_archived else "",
         references=_references_of(job, named) if is_archived and named else (),
         folded=tuple(filter(None, map(prose_of, job.folds))),

@@ -216,8 +216,8 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
     request, view, plan = decision.request, decision.view, decision.plan
     opening = tokens.messages([])
     costs = request.budget.costs
-    rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
-    new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in segments]
+    text_tokens = {view.digests[job.start : job.end]: job.text_tokens for job in plan.jobs}
+    new = [s if s.rendered else replace(s, tokens=text_tokens[s.run]) for s in segments]
     after = view.with_segments(new)
     references = {index: reference for reference, index in known_references(after).items()}
     return Preview(

@@ -28,14 +28,14 @@ class Brief:
     """The segment's originals, in order."""
     model_messages: tuple[Message, ...]
     """Messages that the model reads; messages with prose in `folded` are left out."""
-    room_tokens: int
+    text_tokens: int
     """Most tokens of the framed message."""
     prose_tokens: int
     """Tokens of prose to ask of the model; 0 means the static text."""
-    quotes_tokens: int
+    quote_tokens: int
     """Tokens of quotes beside prose; the quotes of a static text take the whole room."""
     spare_tokens: int = 0
-    """Tokens above `room_tokens` for prose that is longer than asked, not for quotes."""
+    """Tokens above `text_tokens` for prose that is longer than asked, not for quotes."""
     reference: str = ""
     """The segment's name, such as "s3"; "" if nothing is recorded."""
     references: tuple[str, ...] = ()

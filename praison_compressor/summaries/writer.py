@@ -55,7 +55,7 @@ class SummaryWriter:
         self._on_disk = on_disk
 
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> SegmentText:
-        """Return a summary within `brief.room_tokens` tokens; static if all models fail.
+        """Return a summary within `brief.text_tokens` tokens; static if all models fail.
 
         Args:
             model: asked in place of the configured auxiliary model.
@@ -194,7 +194,7 @@ class Composition:
     def measure(self) -> tuple[int, int]:
         """Return the segment's tokens, and the words of prose that surely fit."""
         size = sum(self.tokens.each(self.tokens.cache.all(self.brief.messages)))
-        room = min(self.brief.room_tokens, size) - self._size("")
+        room = min(self.brief.text_tokens, size) - self._size("")
         return size, (room - SEAM_TOKENS) // WORD_TOKENS
 
     def with_prose(self, prose: str, segment_tokens: int) -> SegmentText:
@@ -204,10 +204,10 @@ class Composition:
             SummaryRejected: the prose alone exceeds room and spare, or the segment.
         """
         brief, size = self.brief, self._size(prose)
-        most = min(brief.room_tokens + brief.spare_tokens, segment_tokens)
+        most = min(brief.text_tokens + brief.spare_tokens, segment_tokens)
         if size > most:
             raise SummaryRejected("not smaller", f"{size} tokens, at most {most} fit")
-        room = min(brief.room_tokens, size + brief.quotes_tokens)
+        room = min(brief.text_tokens, size + brief.quote_tokens)
         if room - size <= SEAM_TOKENS:
             return SegmentText(self._frame(prose), self.method)
         quotes = read_quotes(brief.messages, self.rule_sources)
@@ -218,11 +218,11 @@ class Composition:
         quotes, prose = read_quotes(self.brief.messages, self.rule_sources), ""
         if self.brief.folded:
             # Few quotes leave more room for carried prose.
-            room = self.brief.room_tokens - self._size("")
+            room = self.brief.text_tokens - self._size("")
             needed = self.tokens.text(self._quote(quotes, "", room))
             most = max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
             prose = self._carry_prose(most)
-        message = self._add_quotes(prose, quotes, self.brief.room_tokens)
+        message = self._add_quotes(prose, quotes, self.brief.text_tokens)
         return SegmentText(message, self.method)
 
     def _carry_prose(self, room: int) -> str:
@@ -265,7 +265,7 @@ class Composition:
         return f"{prose}\n\n{QUOTES_OPEN}\n{quotes}"
 
     def _frame(self, text: str) -> Message:
-        in_reach = SHORT_IN_REACH if self.brief.room_tokens < LITTLE_ROOM else IN_REACH
+        in_reach = SHORT_IN_REACH if self.brief.text_tokens < LITTLE_ROOM else IN_REACH
         content = frame_summary(
             text,
             count=len(self.brief.messages),

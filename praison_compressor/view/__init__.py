@@ -8,7 +8,7 @@ In the order in which data passes the modules:
   position
 - `masks`: old tool outputs as one line each; results that are too large, as their first and last
   lines; messages too long for the window, cut in their middle
-- `budget`: the values of a plan: what a view may take; which runs are replaced, in which room
+- `budget`: the values of a plan: what a view may take; which runs are replaced, in how many tokens
 - `costs`: what a compression costs now, and saves later
 - `renderer`: masks and excerpts rendered; the sizes of all texts that replace messages
 - `splits`: where the tail starts, and which runs before it summaries replace

@@ -31,11 +31,11 @@ TAIL_SHARE = 0.5
 
 EXACT_TAIL_SHARE = 0.25
 """Tail's share of the target less the head, for `target_tokens` without recall: a shorter tail
-makes room for a deeper summary."""
+leaves tokens to a deeper summary."""
 
 TINY_TAIL_SHARE = 0.6
-"""Tail's share of the target less the head in a tiny room; the rest holds a frame and twice the
-requested prose (tests/benchmarks/exam). With recall the frame is longer, so the share is
+"""Tail's share of the target less the head if few tokens are free; the rest holds a frame and twice
+the requested prose (tests/benchmarks/exam). With recall the frame is longer, so the share is
 `TAIL_SHARE`."""
 
 CROWDED_SHARE = 0.75
@@ -43,8 +43,8 @@ CROWDED_SHARE = 0.75
 Otherwise every few turns would compress and free little (tests/view/test_plan.py)."""
 
 CROWDED_TARGET = 0.3
-"""Share of the room between the fixed messages and a raised trigger that a compression fills. Later
-turns fill the rest."""
+"""Share of the tokens between the fixed messages and a raised trigger that a compression fills.
+Later turns fill the rest."""
 
 BESIDE_VIEW = "the reserve for the answer, tool schemas and pinned texts"
 """Parts of a window beside the view, as errors name them."""
@@ -74,7 +74,7 @@ class Budget:
     tail_tokens: int
     """Tokens of the newest messages that stay verbatim, as far as they fit."""
     head_tokens: int
-    """Room for the first exchange."""
+    """Tokens of the first exchange, at most."""
     prose_tokens: int | None
     """Asked of the model; None: 5 % of the segment, 750 to 8,000."""
     quote_tokens: int
@@ -82,8 +82,8 @@ class Budget:
     most_quote_tokens: int
     """Most tokens of quotes once the tail has `tail_tokens`."""
     fold_tokens: int
-    """Most tokens of a fold. Summaries are folded once they exceed it by more than the room of the
-    next summary."""
+    """Most tokens of a fold. Summaries are folded once they exceed it by more than the tokens of
+    the next summary."""
     user_quote_tokens: int = 0
     """Least tokens to quote each user message; 0: `most_quote_tokens` limits all quotes."""
     min_gain: float = 0.05
@@ -99,7 +99,7 @@ class Budget:
     tail_share: float = TAIL_SHARE
     """The tail's share of the target less the head."""
     has_model: bool = False
-    """Whether a model writes prose; without one the quotes take its room."""
+    """Whether a model writes prose; without one the quotes take its tokens."""
     is_forced: bool = False
     """Whether to compress below the trigger too."""
     costs: Costs | None = None
@@ -133,8 +133,8 @@ class Budget:
         trigger = max(int(usable * config.trigger_ratio), floor)
         target = int(trigger * config.target_ratio)
         # The overhead varies and is left out: a result sent whole must stay whole.
-        room = window - reserve
-        large = max(int(room * LARGE_SHARE), min(floor, room // 2))
+        without_reserve = window - reserve
+        large = max(int(without_reserve * LARGE_SHARE), min(floor, without_reserve // 2))
         return replace(
             cls._with_target(config, usable, trigger, target),
             most_result_tokens=large,
@@ -220,8 +220,8 @@ class Budget:
         """Raise trigger and target if `fixed` tokens crowd the budget."""
         if fixed <= CROWDED_SHARE * self.trigger:
             return self
-        room = min(int((1 - CROWDED_SHARE) * self.trigger), (self.limit - fixed) // 2)
-        trigger = max(self.trigger, fixed + room)
+        beside = min(int((1 - CROWDED_SHARE) * self.trigger), (self.limit - fixed) // 2)
+        trigger = max(self.trigger, fixed + beside)
         target = max(self.target, fixed + int((trigger - fixed) * CROWDED_TARGET))
         return replace(self, trigger=trigger, target=target)
 
@@ -246,11 +246,11 @@ SMALLEST_SUMMARY = 80
 """Tokens of a framed summary with one line of text: below it a summary says nothing."""
 
 MAJOR_SHARE = 0.5
-"""Runs below this share of the largest stay unchanged while there is room
+"""Runs below this share of the largest stay unchanged while texts fit
 (tests/view/test_keeping.py)."""
 
 PROSE_SHARE = 1 / 3
-"""Largest share of a summary's room requested as prose. A weak model writes twice the requested
+"""Largest share of a summary's tokens requested as prose. A weak model writes twice the requested
 length; a third is then still left for quotes (tests/benchmarks/oracle.py)."""
 
 
@@ -260,13 +260,13 @@ class Job:
 
     start: int
     end: int
-    room: int
+    text_tokens: int
     """Tokens of the framed message, at most."""
-    quotes: int
+    quote_tokens: int
     """Tokens of quotes beside a model's prose, at most."""
-    spare: int = 0
-    """Tokens beyond the room that a prose longer than asked may take."""
-    prose: int = 0
+    spare_tokens: int = 0
+    """Tokens beyond `text_tokens` that a prose longer than asked may take."""
+    prose_tokens: int = 0
     """Tokens of prose asked of the model; 0: no model is asked for this run."""
     folds: tuple[Segment, ...] = ()
     """Summaries that the new one replaces; their prose is carried on."""
@@ -274,7 +274,7 @@ class Job:
     @property
     def asks_model(self) -> bool:
         """Whether a model is asked."""
-        return self.prose > 0
+        return self.prose_tokens > 0
 
 
 @dataclass(frozen=True)
@@ -338,52 +338,57 @@ def size_without(view: View, runs: Sequence[Run]) -> int:
     return view.size() - sum(view.shown_tokens(*run) for run in runs) + bridge_tokens
 
 
-class Rooms(NamedTuple):
+class TextTokens(NamedTuple):
     """Tokens for the texts of a plan."""
 
-    all: int
+    total: int
     """All texts together."""
     prose: int
     """Asked of the model."""
     quotes: int
     """Quotes beside a prose, at most."""
+    needs: tuple[int, ...]
+    """Measured quotes of each run, framed."""
     spare: int = 0
-    """Beyond a text's room, for prose longer than asked."""
+    """Beyond a text's own tokens, for prose longer than asked."""
+
+    @property
+    def needed(self) -> int:
+        """The tokens of prose and measured quotes."""
+        return self.prose + sum(self.needs)
 
 
-def jobs_for(
-    view: View, runs: Sequence[Run], needs: Sequence[int], rooms: Rooms
-) -> tuple[Job, ...]:
-    """Return the jobs of runs, which share the room by need.
+def jobs_for(view: View, runs: Sequence[Run], texts: TextTokens) -> tuple[Job, ...]:
+    """Return the jobs of runs, which share the tokens by need.
 
     Only the largest run gets prose, the newest of equal ones: one compression asks a model for
     one summary.
     """
     sizes = [view.original_tokens(*run) for run in runs]
     main = max(range(len(runs)), key=lambda n: (sizes[n], n), default=0)
-    proses = [rooms.prose if n == main else 0 for n in range(len(runs))]
-    shares = _share_room(proses, needs, sizes, rooms.all)
+    proses = [texts.prose if n == main else 0 for n in range(len(runs))]
+    shares = _share_tokens(proses, texts.needs, sizes, texts.total)
     planned = zip(runs, shares, proses, strict=True)
-    return tuple(_job_for(view, run, share, prose, rooms) for run, share, prose in planned)
+    return tuple(_job_for(view, run, share, prose, texts) for run, share, prose in planned)
 
 
-def _job_for(view: View, run: Run, share: int, prose: int, rooms: Rooms) -> Job:
+def _job_for(view: View, run: Run, share: int, prose: int, texts: TextTokens) -> Job:
     """Return a run's job; without `prose` no model is asked."""
-    room = min(share, view.shown_tokens(*run) - 1)
+    tokens = min(share, view.shown_tokens(*run) - 1)
     folds = view.summaries_in(run)
     # A fold's prose carries more than one segment's did.
     prose *= 2 if any(segment.method == "model" for segment in folds) else 1
-    prose = max(1, min(prose, int(room * PROSE_SHARE))) if prose else 0
-    return Job(*run, room, min(room, rooms.quotes), rooms.spare, prose, folds)
+    prose = max(1, min(prose, int(tokens * PROSE_SHARE))) if prose else 0
+    return Job(*run, tokens, min(tokens, texts.quotes), texts.spare, prose, folds)
 
 
-def _share_room(
-    proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], room: int
+def _share_tokens(
+    proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], total: int
 ) -> list[int]:
-    """Share the room: minimum, then prose, then quotes, then by size."""
+    """Share the tokens: minimum, then prose, then quotes, then by size."""
     shares = [SMALLEST_SUMMARY for _ in sizes]
     for wanted in (proses, needs, sizes):
-        left, whole = max(0, room - sum(shares)), max(1, sum(wanted))
-        spare = left if wanted is sizes else min(left, sum(wanted))
-        shares = [own + spare * want // whole for own, want in zip(shares, wanted, strict=True)]
+        left, whole = max(0, total - sum(shares)), max(1, sum(wanted))
+        given = left if wanted is sizes else min(left, sum(wanted))
+        shares = [own + given * want // whole for own, want in zip(shares, wanted, strict=True)]
     return shares

@@ -107,7 +107,7 @@ def frame_summary(
         reference: the segment's name, which keeps equal texts of one session apart.
         in_reach: `IN_REACH` or `SHORT_IN_REACH` where the agent has the recall tools.
     """
-    # Every token of the frame reduces the room for the summary's text.
+    # Every token of the frame is missing in the summary's text.
     how = "summarized" if method == "model" else "quoted without a model"
     named = f" ({reference})" if reference else ""
     more = in_reach.format(reference) if reference else ""
@@ -162,7 +162,7 @@ SHORT_IN_REACH = (
     " Before acting on what is not shown, search_conversation_archive or "
     'read_conversation_archive("{}").'
 )
-"""`IN_REACH` where the text has little room."""
+"""`IN_REACH` where the text has few tokens."""
 
 
 LEFT_OUT = "[… lines {} to {} of {} left out, about {} tokens{} …]"

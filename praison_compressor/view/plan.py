@@ -5,8 +5,8 @@
 Pure: a view and a budget give a `Plan` or None; no model, clock or write. `plan` decides in this
 order. Tool results that are too large are shortened to their ends. If the view then fits, nothing
 more is planned. If one line per old tool output is enough, old outputs are masked. Otherwise the
-middle is summarized. Each summary gets room for prose and quotes. The tail gets the requested
-newest messages, as far as they fit, and the room that the quotes leave unused. Above the limit,
+middle is summarized. Each summary gets tokens for prose and quotes. The tail gets the requested
+newest messages, as far as they fit, and the tokens that the quotes leave unused. Above the limit,
 messages that a policy keeps are summarized too, oldest first.
 """
 
@@ -26,7 +26,7 @@ from .budget import (
     SMALLEST_SUMMARY,
     Budget,
     Plan,
-    Rooms,
+    TextTokens,
     jobs_for,
     replaceable_runs,
     size_without,
@@ -35,7 +35,7 @@ from .renderer import ResultRenderer
 from .splits import SummaryPlanner, choose_cut, reject_small_gain
 from .view import View
 
-TINY_ROOM = 500
+FEW_TOKENS = 500
 """If an exact size (`Budget.exactly`) leaves fewer free tokens than this, the head keeps no answer
 to the task, and the tail gets `tiny_tail_share` (tests/benchmarks/exam, sessions 6 and 7)."""
 
@@ -68,7 +68,7 @@ def _least_size(view: View, budget: Budget, renderer: ResultRenderer) -> int:
 
 def _summary_plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     share = budget.tiny_tail_share
-    if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
+    if share is not None and budget.target - view.fixed_tokens() < FEW_TOKENS:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
     afterwards = view.without_earlier_thinking()
     planned = _summarize_kept(SummaryPlanner(afterwards, budget, renderer))
@@ -87,15 +87,17 @@ def plan_range(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | N
     users = sum(start <= n < end for start, end in runs for n in view.transcript.users)
     quotes = max(budget.most_quote_tokens, budget.user_quote_tokens * users)
     shown = sum(view.shown_tokens(*run) for run in runs)
-    room = min(wanted + quotes, int(shown * FORCED_SHARE))
-    if room < SMALLEST_SUMMARY * max(1, len(runs)):
+    total = min(wanted + quotes, int(shown * FORCED_SHARE))
+    if total < SMALLEST_SUMMARY * max(1, len(runs)):
         return None
-    prose = min(wanted, int(room * PROSE_SHARE)) if budget.has_model else 0
-    needs = [renderer.measure_quotes(view, run, room, budget) for run in runs]
-    rooms = Rooms(room, prose, room if budget.user_quote_tokens else quotes)
-    range_plan = Plan(
-        runs[-1][1], size_without(view, runs) + room, jobs_for(view, runs, needs, rooms)
+    texts = TextTokens(
+        total=total,
+        prose=min(wanted, int(total * PROSE_SHARE)) if budget.has_model else 0,
+        quotes=total if budget.user_quote_tokens else quotes,
+        needs=tuple(renderer.measure_quotes(view, run, total, budget) for run in runs),
     )
+    jobs = jobs_for(view, runs, texts)
+    range_plan = Plan(runs[-1][1], size_without(view, runs) + total, jobs)
     return reject_small_gain(range_plan, view.size(), budget)
 
 
@@ -163,7 +165,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     also suffice if the freed tokens pay for what the provider reads again: the prefix cache ends at
     the first mask. Otherwise a summary frees more for the same price.
     """
-    recent = choose_cut(view, budget.mask_recent_tokens, 0)
+    recent = choose_cut(view, budget.mask_recent_tokens)
     gains = {
         index: view.message_tokens(index) - tokens
         for index, tokens in masks.items()

@@ -29,7 +29,7 @@ MOST_CHARS_PER_TOKEN = 6  # in prose of any language
 SAMPLE_SEGMENT = "s99"  # a reference as long as most
 
 References = Mapping[int, str]
-"""References by the index of the message; "" where the archive has no room for the message."""
+"""References by the index of the message; "" where the archive cannot hold the message."""
 
 
 class ResultRenderer:
@@ -111,7 +111,7 @@ class ResultRenderer:
         lines = self.render_masks(view, budget)
         return {index: self._tokens.message(line) for index, line in lines.items()}
 
-    def measure_quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
+    def measure_quotes(self, view: View, run: Run, most_tokens: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
         frame = frame_summary(
@@ -124,10 +124,10 @@ class ResultRenderer:
         beside = self._tokens.message({"role": "user", "content": frame})
         if not budget.has_model:
             beside += sum(segment.tokens for segment in view.summaries_in(run))
-        left = max(0, room - beside)
+        left = max(0, most_tokens - beside)
         if _user_words_exceed(messages, left):
             # To read and print the quotes takes as long as to tokenize half of the transcript.
-            return max(room, beside)
+            return max(most_tokens, beside)
         references: Sequence[str] = ()
         if self._config.recall:
             references = [f"{SAMPLE_SEGMENT}.{place}" for place in range(1, len(messages) + 1)]

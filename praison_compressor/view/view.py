@@ -36,7 +36,7 @@ class View:
     segments: tuple[Segment, ...]
     """All segments of the ledger in their order; not all match this transcript."""
     head_tokens: int
-    """Room for the first exchange."""
+    """Tokens of the first exchange, at most."""
     kept_out: frozenset[int] = frozenset()
     """Messages kept out of new summaries by a tool policy or a range."""
     user_kept: frozenset[int] = frozenset()
@@ -98,9 +98,9 @@ class View:
         end = [*self.replaceable, True].index(True)
         if end == self.transcript.leading or any(tile.start == end for tile in self.tiles):
             return end
-        room = self.head_tokens - sum(self.tokens[self.transcript.leading : end])
+        free_tokens = self.head_tokens - sum(self.tokens[self.transcript.leading : end])
         first = next((step for step in self.transcript.steps if step.start == end), range(end, end))
-        is_answer = len(first) == 1 and sum(self.tokens[i] for i in first) <= room
+        is_answer = len(first) == 1 and sum(self.tokens[i] for i in first) <= free_tokens
         return first.stop if is_answer else end
 
     def without_first_step(self) -> View:
@@ -228,11 +228,13 @@ class View:
         """Return the tokens of the messages from `start` on."""
         return self.span_tokens(start, len(self.tokens))
 
-    def longest_tail(self, room: int) -> int:
-        """Return the start of the longest tail within `room`."""
+    def longest_tail(self, most_tokens: int) -> int:
+        """Return the start of the longest tail of at most `most_tokens`."""
         if not self.starts:
             return len(self.tokens)
-        first = bisect_left(self.starts, True, key=lambda start: self.tail_tokens(start) <= room)
+        first = bisect_left(
+            self.starts, True, key=lambda start: self.tail_tokens(start) <= most_tokens
+        )
         return self.starts[min(first, len(self.starts) - 1)]
 
     @computed_once

@@ -17,7 +17,7 @@ NAMES = tuple(f"s3.{n}" for n in range(1, len(MESSAGES) + 1))
 PROSE = "Modules 0 to 29 are in order; their ports stay V-0000 to V-0029."
 
 
-brief = functools.partial(writing.brief, MESSAGES, quotes_tokens=400)
+brief = functools.partial(writing.brief, MESSAGES, quote_tokens=400)
 
 
 def written(answer: str, given: Brief) -> SegmentText:
@@ -88,7 +88,7 @@ def test_prose_above_the_room_gives_a_static_text():
 
 def test_prose_that_is_no_smaller_than_its_segment_is_refused():
     """Prose no smaller than its segment is refused, however large the room."""
-    few = writing.brief(MESSAGES[:2], 9_000, quotes_tokens=400)
+    few = writing.brief(MESSAGES[:2], 9_000, quote_tokens=400)
     long = " ".join(f"Module {n} is in order, its port stays V-{n:04d}." for n in range(40))
     assert written(long, few).method == "static"
 

@@ -273,5 +273,5 @@ def test_no_more_words_are_asked_than_the_room_takes_of_ids(room, by_model):
         asked = int(text_of(request[-1]).rpartition("at most ")[2].split()[0])
         return " ".join(IDS[::2][:asked])
 
-    given = brief(STOCK, room=room, quotes_tokens=0, prose_tokens=72)
+    given = brief(STOCK, room=room, quote_tokens=0, prose_tokens=72)
     assert (write(Paid(dense), given).method == "model") is by_model

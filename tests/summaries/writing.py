@@ -15,8 +15,8 @@ TOKENS = TokenCounter("gpt-4o")
 def brief(messages: Sequence[Message], room: int = 2_000, **changes: Any) -> Brief:
     """Return a brief whose messages are shown as they are."""
     segment = tuple(messages)
-    values = {"messages": segment, "model_messages": segment, "room_tokens": room}
-    return Brief(**{**values, "quotes_tokens": 200, "prose_tokens": 200, **changes})
+    values = {"messages": segment, "model_messages": segment, "text_tokens": room}
+    return Brief(**{**values, "quote_tokens": 200, "prose_tokens": 200, **changes})
 
 
 def writer(summarizer: Any = None, **options: Any) -> SummaryWriter:
