@@ -200,7 +200,7 @@ def _ledger_data(compressor: ContextCompressor, session: Session) -> ReportData:
         title=session.id,
         note=f"{STORED_NOTE} {UNDONE_NOTE}" if UNDONE in states else STORED_NOTE,
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
-        masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
+        masks=tuple(card for card in cards if card.segment.replaces_result),
         epochs=tuple(read_epochs(namespace, session.id)),
         compressions=len({entry.epoch for entry in session.entries}) - undos,
         undone=undos,

@@ -166,7 +166,7 @@ def _row_key(row: _NumberedEntry) -> tuple[str, int]:
     if row.state == FORGOTTEN:
         return FORGOTTEN, 0
     kind = row.kind if row.state == IN_VIEW or row.kind == "undo" else f"{row.kind}, {row.state}"
-    return kind, 0 if row.kind in ("mask", "excerpt") else row.number
+    return kind, 0 if row.entry.segment.replaces_result else row.number
 
 
 def _segment_row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | None, ...]:
@@ -178,9 +178,8 @@ def _segment_row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | 
     segments = [row.entry.segment for row in run]
     messages = sum(len(s.run) for s in segments)
     before, after = sum(s.source_tokens for s in segments), sum(s.tokens for s in segments)
-    by = "user" if kind in ("keep", "undo") else segment.model or segment.method
     text = unframe(segment.rendered) or text_of(segment.rendered)
-    return name, kind, by, messages, before, after, truncate_line(text, 60)
+    return name, kind, segment.author, messages, before, after, truncate_line(text, 60)
 
 
 def _segment_json(number: int, entry: Entry) -> dict[str, Any]:
@@ -196,7 +195,7 @@ def _whole_segment(number: int, entry: Entry, messages: Sequence[Any] | None) ->
         return
     segment = entry.segment
     count = pluralize(len(segment.run), "message")
-    title = f"s{number}: {count}, {segment.model or segment.method}"
+    title = f"s{number}: {count}, {segment.author}"
     yield from with_title(title, text_of(segment.rendered))
     if messages is not None:
         originals = "\n\n".join(render_messages(messages))

@@ -89,7 +89,7 @@ class PlanTexts:
             run = index, index + 1
             segments.append(self._segment(decision, kind, run, SegmentText(line, "static")))
         for step in new_keeps(decision.view):
-            text = SegmentText({"role": "user", "content": "[kept by the user]"}, "keep")
+            text = SegmentText({"role": "user", "content": "[kept by the user]"}, "fixed")
             segments.append(self._segment(decision, "keep", (step.start, step.stop), text))
         return segments
 

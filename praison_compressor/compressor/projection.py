@@ -171,7 +171,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """Return the session's entries by the digests of their renderings."""
     entries: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.is_forgotten and entry.segment.kind not in ("keep", "undo"):
+        if not entry.is_forgotten and not entry.segment.is_choice:
             entries.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = without_recall_tools(entry.segment)
             if plain is not entry.segment:

@@ -405,7 +405,7 @@ def result_of(
         # Copies, because an application may edit its result.
         segments=tuple(replace(s, rendered=to_plain(s.rendered)) for s in segments),
         masked=masked,
-        newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),
+        newly_masked=sum(segment.replaces_result for segment in new),
         newly_summarized=sum(len(segment.run) for segment in summaries),
         summarized_by_model=sum(len(s.run) for s in summaries if s.method == "model"),
         redacted_secrets=sum(tile.segment.secrets for tile in view.all_tiles),

@@ -47,9 +47,9 @@ SegmentKind = Literal[
     "blank",  # of a forgotten or undone entry
 ]
 
-TextMethod = Literal["model", "static", "unwritten", "keep", "undo", "blank"]
-"""How a text was made. "unwritten": planned, no text yet. The last three repeat
-`SegmentKind`."""
+TextMethod = Literal["model", "static", "unwritten", "fixed"]
+"""How a text was made. "unwritten": planned, no text yet. "fixed": the same words each time, for
+"keep", "undo" and "blank"."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Segment:
     source_tokens: int
     """Tokens of the replaced messages."""
     method: TextMethod
-    """"model", "static", "unwritten", "keep", "undo" or "blank"."""
+    """"model", "static", "unwritten" or "fixed"."""
     model: str | None = None
     usage: Usage = Usage()
     created: float = 0.0
@@ -81,6 +81,29 @@ class Segment:
     """The window's limit at that compression, in tokens; 0 if `target_tokens` was given."""
     instructions_digest: str = ""
     """Digest of the instructions to the model; "" without a model."""
+
+    # One class with a kind, not a class for each: stores and callers handle all kinds alike, and
+    # the differences are the following three questions.
+
+    @property
+    def replaces_result(self) -> bool:
+        """Whether the segment replaces one tool result."""
+        return self.kind in ("mask", "excerpt")
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the segment records a choice of the user and replaces nothing."""
+        return self.kind in ("keep", "undo")
+
+    @property
+    def is_undoable(self) -> bool:
+        """Whether an undo undoes the segment."""
+        return self.kind in ("summary", "mask")
+
+    @property
+    def author(self) -> str:
+        """Return "user" for a choice, else the model or the method."""
+        return "user" if self.is_choice else self.model or self.method
 
     def is_for(self, limit: int) -> bool:
         """Return whether the segment may be used at that limit.
@@ -140,7 +163,7 @@ _GONE = (
     "forgotten; nothing of them is left, nor in the archive.\n\n</conversation-summary>"
 )
 
-BLANK = Segment("blank", ("blank",), {"role": "user", "content": _GONE}, 0, 0, "blank")
+BLANK = Segment("blank", ("blank",), {"role": "user", "content": _GONE}, 0, 0, "fixed")
 """The segment of a forgotten or undone entry. Its run is the word "blank" and no digest, so it
 matches nothing. In a fork's transcript its text replaces the forgotten messages that the fork had
 inherited."""
@@ -247,7 +270,7 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
     the same oversized result again.
     """
     segments = enumerate(zip(entries, segments_in_force(entries), strict=True), 1)
-    active = [(n, entry) for n, (entry, segment) in segments if segment.kind in ("summary", "mask")]
+    active = [(n, entry) for n, (entry, segment) in segments if segment.is_undoable]
     if not active:
         return None
     hashes = {f"s{n}": entry.hash for n, entry in active if entry.epoch == active[-1][1].epoch}
@@ -257,7 +280,7 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
         rendered={"role": "user", "content": f"[undoes {', '.join(hashes)}]"},
         tokens=0,
         source_tokens=0,
-        method="undo",
+        method="fixed",
         created=time.time(),
         transcript_length=entries[-1].segment.transcript_length,
     )

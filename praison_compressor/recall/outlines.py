@@ -215,7 +215,7 @@ def runs_of_entries(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]
     """Yield the numbered entries, newest first, neighbouring masks together."""
     run: list[tuple[int, Entry]] = []
     for number, entry in reversed([*enumerate(entries, 1)]):
-        if entry.segment.kind in ("keep", "undo"):
+        if entry.segment.is_choice:
             continue
         if run and not (entry.segment.kind == run[0][1].segment.kind == "mask"):
             yield run[::-1]

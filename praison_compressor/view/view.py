@@ -427,7 +427,7 @@ def lay_results(
     """
     waiting: dict[tuple[str, str], list[Segment]] = {}
     for segment in segments:
-        if segment.kind in ("mask", "excerpt"):
+        if segment.replaces_result:
             waiting.setdefault((segment.kind, segment.run[0]), []).append(segment)
     laid: dict[int, Segment] = {}
     for index, digest in enumerate(digests if waiting else ()):
