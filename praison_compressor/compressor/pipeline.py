@@ -206,7 +206,7 @@ class Pipeline:
     def preview(self, request: Request, *, write: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
 
-        Only with `write` is a model asked, and only for summaries that it has not written yet.
+        With `write` a model is asked for the summaries that it has not written yet.
         """
         session = self.projector.open(request)
         request = replace(request, is_cold=self.billing.is_cold(request, session))
@@ -214,10 +214,11 @@ class Pipeline:
         view, previewed = self._look(request, session)
         decision = decide(request, view, self.projector.renderer)
         decision = replace(decision, dropped=self.committer.dropped_messages(decision))
-        # Without `write` no model is asked: its texts are taken only if all were paid for before.
         jobs = decision.plan.jobs
-        asking = [job for job in jobs if job.asks_model and not write]
-        if jobs and all(self.plan_texts.find_paid(decision, job, previewed) for job in asking):
+        by_model = [job for job in jobs if job.asks_model]
+        find_paid = self.plan_texts.find_paid
+        # Texts are shown if a model may be asked, or if all of a model's texts were paid before.
+        if jobs and (write or all(find_paid(decision, job, previewed) for job in by_model)):
             texts = run(self.plan_texts.write(decision, previewed))
             decision = replace(decision, texts=texts)
         shown = RememberedPreview.of(decision, previewed) if decision.is_compression else None
@@ -270,19 +271,19 @@ class Pipeline:
         return view.with_segments(map(self.projector.recount, texts))
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
-        """Commit masks and excerpts unless a summary is being written.
+        """Return the view with masks and excerpts; commit them if no other worker commits.
 
-        Otherwise the masks win the race and the paid summary is lost.
+        While another worker writes a summary, a commit of masks would make it lose its paid text.
         """
         key = decision.view.session.key
-        if self.sessions.enter(key) is None:
-            try:
-                return run(self._commit(decision))
-            except LedgerConflict:
-                pass  # a view without a commit is as short
-            finally:
-                self.sessions.leave(key)
-        return self._apply_unrecorded(decision)
+        if self.sessions.enter(key) is not None:
+            return self._apply_unrecorded(decision)
+        try:
+            return run(self._commit(decision))
+        except LedgerConflict:
+            return self._apply_unrecorded(decision)
+        finally:
+            self.sessions.leave(key)
 
     async def _write_early(self, request: Request, view: View) -> None:
         """Write a summary before the view reaches the trigger."""

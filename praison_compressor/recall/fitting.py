@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from ..ledger.segments import DROPPED
 from ..messages import Message
@@ -47,6 +48,14 @@ _TABLE_HEAD_TOKENS = 6
 _REPEATED_CHARS = 20  # a longer line that an earlier message has too is repeated
 
 
+class FittedRows(NamedTuple):
+    """Rows of a list that fit a budget."""
+
+    text: str
+    is_cut: bool
+    """Whether rows are left out."""
+
+
 @dataclass(frozen=True)
 class Fitting:
     """Lays out texts within a budget."""
@@ -58,8 +67,8 @@ class Fitting:
 
     # -------------------------------------------------------------- lists
 
-    def fit_rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> str:
-        """Return the lines that fit below `first`; end with `more`."""
+    def fit_rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> FittedRows:
+        """Return the lines that fit below `first`; end with `more` if not all fit."""
         answer = f"{QUOTE_NOTICE}\n{first}" if first else QUOTE_NOTICE
         room -= self.count(answer) + self.count(more) + 2
         for number, line in enumerate(lines):
@@ -67,9 +76,9 @@ class Fitting:
             room -= self.count(line) + 1
             if room < 0:
                 begun = "" if number else f"\n{self._fit_start(line, left)}"
-                return f"{answer}{begun}\n{more}".rstrip("\n")
+                return FittedRows(f"{answer}{begun}\n{more}".rstrip("\n"), True)
             answer = f"{answer}\n{line}"
-        return answer
+        return FittedRows(answer, False)
 
     def _fit_start(self, text: str, room: int) -> str:
         """Return the first lines that fit, or a single line's ends."""
@@ -109,7 +118,7 @@ class Fitting:
             more = self.count(passage) - self.count(lines[number])
             if more <= left:
                 lines[number], left = passage, left - more
-        return "\n".join([self.fit_rows(lines, room, "", answer.count), *others])
+        return "\n".join([self.fit_rows(lines, room, "", answer.count).text, *others])
 
     def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:
         """Yield rows of other matches while they fit, then references alone."""

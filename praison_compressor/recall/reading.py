@@ -119,16 +119,16 @@ class Reading:
             begins = outline_rows(first, references_in_order(number, first))[:rows]
             head = f"s{number}: {pluralize(len(originals), 'message')}"
             lines.append("\n  ".join([head, *begins]))
-        return self.fitting.fit_rows(lines, room, older)
+        return self.fitting.fit_rows(lines, room, older).text
 
     def _fit_outline(self, rows: Sequence[str], room: int) -> str:
         """Return an outline, its rows cut or joined until all fit."""
         more = "(the rest does not fit: read the messages)"
         chars = OUTLINE_CHARS
         while True:
-            answer = self.fitting.fit_rows([truncate_line(row, chars) for row in rows], room, more)
-            if not answer.endswith(more) or len(rows) == 1:
-                return answer
+            fitted = self.fitting.fit_rows([truncate_line(row, chars) for row in rows], room, more)
+            if not fitted.is_cut or len(rows) == 1:
+                return fitted.text
             # A row below LEAST_BESIDE_CHARS is useless, so join rows in pairs.
             rows = rows if chars > LEAST_BESIDE_CHARS else join_in_pairs(rows)
             chars = LEAST_BESIDE_CHARS
