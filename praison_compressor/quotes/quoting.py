@@ -81,8 +81,8 @@ class Quotes:
         runs = (*self.files.values(), *self.runs.values())
         records = [*dict.fromkeys(record for run in runs for record in run)]
         # The outline shrinks as the user's words grow: at 60 % of the budget they are still whole.
-        room = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
-        return Renderer(count, references).render(sections, records, budget_tokens, int(room))
+        outline = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
+        return Renderer(count, references).render(sections, records, budget_tokens, int(outline))
 
     def read_message(self, at: int, message: Message) -> None:
         """Read the message at a position."""

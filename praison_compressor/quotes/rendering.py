@@ -79,8 +79,8 @@ NAMED_IN_NOTE = 4  # tools, or places, named in the line that counts what is lef
 NAME_CHARS = 48  # characters of a call's arguments in the outline
 OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # tokens of a call in the outline, usual and least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
-SMALL_ROOM = 300  # tokens of a budget below which one line counts what all sections leave out
-TRIES = 4  # attempts to print a section within its room
+SMALL_BUDGET = 300  # tokens of a budget below which one line counts what all sections leave out
+TRIES = 4  # attempts to print a section within its tokens
 HEADING_TOKENS = 14
 LEAST_BODY_CHARS = 30
 CUT_CHARS = 34  # characters of the mark that counts what a cut left out
@@ -129,7 +129,7 @@ class Renderer:
         reserved = min(outline, OUTLINE_CALL_TOKENS * len(calls)) if self.references else 0
         sections = [section for section in sections if section.entries or section.unlisted]
         first = next((section.kind.title for section in sections), "")
-        if budget < SMALL_ROOM and first == USER.title:
+        if budget < SMALL_BUDGET and first == USER.title:
             parts = self._fill_user_first(sections, calls, budget, reserved)
         else:
             parts = [self._part(section, NOTE_TOKENS) for section in sections]
@@ -144,61 +144,61 @@ class Renderer:
     def _fill_user_first(
         self, sections: Sequence[Section], calls: Calls, budget: int, reserved: int
     ) -> list[_Part]:
-        """Return a small room's parts; the user's section takes what it needs.
+        """Return a small budget's parts; the user's section takes what it needs.
 
         The user's section is counted, because an estimate's error may cost a message.
         """
         user, *others = (self._part(section, 0) for section in sections)
-        room = budget
+        most = budget
         while True:
-            text, left = self._print_part(user, room)
+            text, left = self._print_part(user, most)
             printed = user._replace(text=text, left=left)
             below = max(reserved, self.count(self._note([printed, *others], calls)))
             free = budget - below - self.count(f"{text}\n")
             if not text or free >= 0:
                 return [printed, *self._fill_by_share(others, free)]
-            room = min(room, budget - below) + free
+            most = min(most, budget - below) + free
 
     def _fill_by_share(self, parts: Sequence[_Part], budget: int) -> list[_Part]:
         """Return the parts, each printed within its share."""
-        # Each section can count what it leaves out, whatever room the others take.
+        # Each section can count what it leaves out, whatever the others take.
         spare = budget - sum(part.note for part in parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
-        rooms = share_budget(needs, [part.section.kind.share for part in parts], max(0, spare))
-        spare -= sum(rooms)
+        shares = share_budget(needs, [part.section.kind.share for part in parts], max(0, spare))
+        spare -= sum(shares)
         filled = [*parts]
         # What others leave goes to the section that lacks least, then to the next.
-        for n in sorted(range(len(parts)), key=lambda n: needs[n] - rooms[n]):
-            room = rooms[n] + parts[n].note
-            more = spare if rooms[n] < needs[n] else 0
-            filled[n] = self._print_within(parts[n], room + more)
-            spare += room - filled[n].tokens
+        for n in sorted(range(len(parts)), key=lambda n: needs[n] - shares[n]):
+            share = shares[n] + parts[n].note
+            more = spare if shares[n] < needs[n] else 0
+            filled[n] = self._print_within(parts[n], share + more)
+            spare += share - filled[n].tokens
         for n, part in enumerate(filled):
             if part.left and spare > max(30, 0.03 * budget):
                 filled[n] = self._print_within(part, part.tokens + spare)
                 spare += part.tokens - filled[n].tokens
         return filled
 
-    def _render_outline(self, calls: Calls, left_out: Sequence[_Part], room: int) -> str:
-        """Return a line of calls for each tool; count the rest."""
+    def _render_outline(self, calls: Calls, left_out: Sequence[_Part], most: int) -> str:
+        """Return a line of calls for each tool, in at most `most` tokens; count the rest."""
         ranked = sorted(calls, key=acts_first)
         # Without a reference a call's arguments are of little use.
-        named = ranked[: max(0, room) // NAMED_TOKENS] if self.references else []
+        named = ranked[: max(0, most) // NAMED_TOKENS] if self.references else []
         names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))
         while names:
             note = self._note(left_out, ranked[len(names) :], NAMED_IN_NOTE)
             lines = (HEADING + OUTLINE, *self._tool_lines(names), note)
             text = "\n".join(filter(None, lines))
             tokens = self.count(text)
-            if tokens <= room:
+            if tokens <= most:
                 return text
-            names = dict([*names.items()][: min(len(names) - 1, len(names) * room // tokens)])
+            names = dict([*names.items()][: min(len(names) - 1, len(names) * most // tokens)])
         notes = (
             self._note(left_out, ranked, tools, refers)
             for tools in range(NAMED_IN_NOTE, -1, -1)
             for refers in (True, False)
         )
-        return next((note for note in notes if self.count(note) <= room), "")
+        return next((note for note in notes if self.count(note) <= most), "")
 
     def _tool_lines(self, names: Mapping[CallRecord, str]) -> Iterator[str]:
         lines: dict[str, dict[str, str]] = {}
@@ -216,35 +216,35 @@ class Renderer:
         sizes = [len((x.lead + x.body).encode("utf-8", "replace")) + marks for x in entries]
         return _Part(section, entries, sizes, ratio, entries, note)
 
-    def _print_within(self, part: _Part, room: int) -> _Part:
-        """Return the part printed in `room` tokens, or as it was."""
+    def _print_within(self, part: _Part, most: int) -> _Part:
+        """Return the part printed in at most `most` tokens, or as it was."""
         for attempt in range(TRIES):
-            text, left = self._print_part(part, room - HEADING_TOKENS)
+            text, left = self._print_part(part, most - HEADING_TOKENS)
             if not text or text == part.text:
                 break
             tokens = self.count(f"{text}\n")
-            # A cut entry takes less than its estimate: only a text above the room corrects it.
-            estimate = room if tokens <= room else min(room, sum(part.costs()))
+            # A cut entry takes less than its estimate: only a text above `most` corrects it.
+            estimate = most if tokens <= most else min(most, sum(part.costs()))
             factor = min(2.0, (1.02 + attempt / 20) * tokens / max(1, estimate))
             part = part._replace(ratio=part.ratio * factor)
-            if tokens <= room:
+            if tokens <= most:
                 return part._replace(text=text, tokens=tokens, left=left)
         if part.text or not part.note:
             return part
         return part._replace(tokens=self.count(self._note([part])) + 1)
 
-    def _print_part(self, part: _Part, room: int) -> tuple[str, Sequence[QuoteEntry]]:
-        """Return a text of about `room` tokens, and the entries left out."""
+    def _print_part(self, part: _Part, tokens: int) -> tuple[str, Sequence[QuoteEntry]]:
+        """Return a text of about `tokens`, and the entries left out."""
         section, chosen, costs = part.section, part.entries, part.costs()
-        if sum(costs) > room or section.unlisted:
-            room -= part.note
+        if sum(costs) > tokens or section.unlisted:
+            tokens -= part.note
             used = accumulate(min(cost, section.kind.least) for cost in costs)
-            fitting = sum(1 for tokens in used if tokens <= room)
+            fitting = sum(1 for size in used if size <= tokens)
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
             return "", part.entries
         # Entries that are cut take less than they are given.
-        most = common_limit(costs, room if sum(costs) <= room else room * 11 // 10)
+        most = common_limit(costs, tokens if sum(costs) <= tokens else tokens * 11 // 10)
         texts = {id(x): self._cut_entry(x, c, most) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(entry)] for entry in section.entries if id(entry) in texts]
         left = part.entries[len(chosen) :]

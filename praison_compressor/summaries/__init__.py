@@ -3,7 +3,7 @@
 In the order in which data passes the modules:
 
 - `protocol`: the values: `Brief` (all input of a summary), `Summarizer`, `SegmentText`
-- `writer`: ask one model after another, else quotes alone; prose and quotes, fitted into the room
+- `writer`: ask one model after another, else quotes alone; prose and quotes, fitted into a budget
 - `breaker`: the pause of a model that failed, longer after each failure in a row
 - `segment_parts`: ask for a long segment in parts, and merge their summaries
 - `prompts`: the prompts, and messages as text

@@ -33,7 +33,7 @@ class Brief:
     prose_tokens: int
     """Tokens of prose to ask of the model; 0 means the static text."""
     quote_tokens: int
-    """Tokens of quotes beside prose; the quotes of a static text take the whole room."""
+    """Tokens of quotes beside prose; the quotes of a static text take all tokens."""
     spare_tokens: int = 0
     """Tokens above `text_tokens` for prose that is longer than asked, not for quotes."""
     reference: str = ""

@@ -135,19 +135,19 @@ def plan_parts(
     groups = _group_by_step(brief.model_messages, tokens)
     if window is None:
         return brief, pack(groups, tokens.text)
-    room = _free_tokens(window, replace(brief, folded=(), earlier=()), tokens)
+    free_tokens = _free_tokens(window, replace(brief, folded=(), earlier=()), tokens)
     # A merge reads two texts and writes one, each of up to twice the requested length.
-    longest_prose = room // 6
+    longest_prose = free_tokens // 6
     if longest_prose < LEAST_PROSE_TOKENS:
-        raise window_too_small(f"a window of {window} tokens has no room beside the instructions")
+        raise window_too_small(f"a window of {window} tokens has none left beside the instructions")
     shorter = replace(brief, prose_tokens=min(brief.prose_tokens, longest_prose))
-    space_alone = room - _answer_limit(shorter)
+    space_alone = free_tokens - _answer_limit(shorter)
     most_parts = _most_parts(calls, space_alone // shorter.prose_tokens)
     space = _free_tokens(window, shorter, tokens) - _answer_limit(shorter)
     if space >= window * LEAST_TRANSCRIPT_SHARE:
         return shorter, pack(groups, tokens.text, space=space, most_parts=most_parts)
-    # Earlier summaries leave no room. So the summaries that stay are omitted, and the summaries to
-    # be replaced are shown as messages.
+    # Earlier summaries take the tokens. So the summaries that stay are omitted, and the summaries
+    # to be replaced are shown as messages.
     folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
     parts = pack([*folded, *groups], tokens.text, space=space_alone, most_parts=most_parts)
     return replace(shorter, folded=(), earlier=()), parts
@@ -213,11 +213,13 @@ def pack(
             if len(parts) <= most_parts:
                 return parts
         sizes = [piece.tokens for [piece] in divided]
-        room = most_parts * space
-        longest = min(common_limit(sizes, int(FILL_SHARE * room)), int(FILL_SHARE * max(sizes)))
+        most_tokens = most_parts * space
+        longest = min(
+            common_limit(sizes, int(FILL_SHARE * most_tokens)), int(FILL_SHARE * max(sizes))
+        )
         if longest < LEAST_MESSAGE_TOKENS:
             raise window_too_small(
-                f"{most_parts} requests can show {room:.0f} of {sum(sizes)} tokens"
+                f"{most_parts} requests can show {most_tokens:.0f} of {sum(sizes)} tokens"
             )
 
 
@@ -264,8 +266,8 @@ def abridge(text: str, chars: int) -> str:
     if len(text) <= chars:
         return text
     edge = int(chars * EDGE_SHARE)
-    middle, room = text[edge : len(text) - edge], chars - 2 * edge
-    line = deciding_line(None, middle)[:room] if room >= LEAST_LINE_CHARS else ""
+    middle, line_chars = text[edge : len(text) - edge], chars - 2 * edge
+    line = deciding_line(None, middle)[:line_chars] if line_chars >= LEAST_LINE_CHARS else ""
     line = f"{line}\n[…]\n" if line else ""
     note = f"[… {len(middle) - len(line)} characters left out …]\n{line}"
     return f"{text[:edge]}\n{note}{text[len(text) - edge :]}"

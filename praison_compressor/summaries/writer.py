@@ -176,14 +176,14 @@ class SummaryWriter:
 # -------------------------------------------------------------- prose and quotes, or quotes alone
 
 WORD_TOKENS = 3  # tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
-CARRIED_SHARE = 0.4  # share of a static text's room for carried prose, if the quotes need the rest
-LITTLE_ROOM = 350  # tokens of a summary in which `IN_REACH` would take a tenth
+CARRIED_SHARE = 0.4  # share of a static text for carried prose, if the quotes need the rest
+SHORT_SUMMARY = 350  # tokens of a summary in which `IN_REACH` would take a tenth
 SEAM_TOKENS = 4  # tokens by which a framed text may exceed the sum of its parts
 
 
 @dataclass(frozen=True)
 class Composition:
-    """Fit a brief's prose and quotes into its room."""
+    """Fit a brief's prose and quotes into its tokens."""
 
     brief: Brief
     method: TextMethod
@@ -194,53 +194,54 @@ class Composition:
     def measure(self) -> tuple[int, int]:
         """Return the segment's tokens, and the words of prose that surely fit."""
         size = sum(self.tokens.each(self.tokens.cache.all(self.brief.messages)))
-        room = min(self.brief.text_tokens, size) - self._size("")
-        return size, (room - SEAM_TOKENS) // WORD_TOKENS
+        inside = min(self.brief.text_tokens, size) - self._size("")
+        return size, (inside - SEAM_TOKENS) // WORD_TOKENS
 
     def with_prose(self, prose: str, segment_tokens: int) -> SegmentText:
-        """Return the model's prose, with quotes in the room left.
+        """Return the model's prose, with quotes in the tokens left.
 
         Raises:
-            SummaryRejected: the prose alone exceeds room and spare, or the segment.
+            SummaryRejected: the prose alone exceeds text and spare tokens, or the segment.
         """
         brief, size = self.brief, self._size(prose)
         most = min(brief.text_tokens + brief.spare_tokens, segment_tokens)
         if size > most:
             raise SummaryRejected("not smaller", f"{size} tokens, at most {most} fit")
-        room = min(brief.text_tokens, size + brief.quote_tokens)
-        if room - size <= SEAM_TOKENS:
+        most = min(brief.text_tokens, size + brief.quote_tokens)
+        if most - size <= SEAM_TOKENS:
             return SegmentText(self._frame(prose), self.method)
         quotes = read_quotes(brief.messages, self.rule_sources)
-        return SegmentText(self._add_quotes(prose, quotes, room), self.method)
+        return SegmentText(self._add_quotes(prose, quotes, most), self.method)
 
     def without_model(self) -> SegmentText:
         """Return quotes, after the prose of folded summaries."""
         quotes, prose = read_quotes(self.brief.messages, self.rule_sources), ""
         if self.brief.folded:
-            # Few quotes leave more room for carried prose.
-            room = self.brief.text_tokens - self._size("")
-            needed = self.tokens.text(self._quote(quotes, "", room))
-            most = max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
+            # Few quotes leave more tokens to carried prose.
+            inside = self.brief.text_tokens - self._size("")
+            needed = self.tokens.text(self._quote(quotes, "", inside))
+            most = max(int(inside * CARRIED_SHARE), inside - needed - 2 * SEAM_TOKENS)
             prose = self._carry_prose(most)
         message = self._add_quotes(prose, quotes, self.brief.text_tokens)
         return SegmentText(message, self.method)
 
-    def _carry_prose(self, room: int) -> str:
-        """Return earlier prose, each text cut to an equal share."""
+    def _carry_prose(self, most_tokens: int) -> str:
+        """Return earlier prose, each text cut to an equal share of the tokens."""
         texts = self.brief.folded
         whole = "\n\n".join(texts)
-        if self.tokens.text(whole) <= room:
+        if self.tokens.text(whole) <= most_tokens:
             return whole
-        shortened = [cut_text(text, room // len(texts), self.tokens.text) for text in texts]
+        share = most_tokens // len(texts)
+        shortened = [cut_text(text, share, self.tokens.text) for text in texts]
         return "\n\n".join(filter(None, shortened))
 
-    def _add_quotes(self, prose: str, quotes: Quotes, room: int) -> Message:
-        """Return the framed prose with the quotes that fit the room."""
-        budget = room - self._size(self._join(prose, "-"))
+    def _add_quotes(self, prose: str, quotes: Quotes, most_tokens: int) -> Message:
+        """Return the framed prose with its quotes, in at most `most_tokens`."""
+        budget = most_tokens - self._size(self._join(prose, "-"))
         while budget > 0 and (text := self._quote(quotes, prose, budget)):
             message = self._frame(self._join(prose, text))
             # The count of joined texts differs from the sum of their counts.
-            excess = self.tokens.message(message) - room
+            excess = self.tokens.message(message) - most_tokens
             if excess <= 0:
                 return message
             budget -= excess
@@ -265,7 +266,7 @@ class Composition:
         return f"{prose}\n\n{QUOTES_OPEN}\n{quotes}"
 
     def _frame(self, text: str) -> Message:
-        in_reach = SHORT_IN_REACH if self.brief.text_tokens < LITTLE_ROOM else IN_REACH
+        in_reach = SHORT_IN_REACH if self.brief.text_tokens < SHORT_SUMMARY else IN_REACH
         content = frame_summary(
             text,
             count=len(self.brief.messages),
@@ -294,11 +295,11 @@ _IMITATED_HEADING = re.compile(
 )
 
 
-def cut_text(text: str, room: int, count: Callable[[str], int]) -> str:
-    """Return a text's first lines, or its first characters, within the room."""
+def cut_text(text: str, most_tokens: int, count: Callable[[str], int]) -> str:
+    """Return a text's first lines or characters, in at most `most_tokens`."""
     size = count(text)
-    while size > room and text:
-        keep = max(0, int(len(text) * room / size) - 8)
+    while size > most_tokens and text:
+        keep = max(0, int(len(text) * most_tokens / size) - 8)
         cut = text.rfind("\n", 0, keep)
         text = text[: cut if cut > 0 else keep].rstrip()
         size = count(text)

@@ -105,7 +105,7 @@ class Budget:
     costs: Costs | None = None
     """Prices and pace, which decide whether a plan pays. None: `MASK_WORTH` decides for masks."""
     tiny_tail_share: float | None = None
-    """The tail's share of an exact size where head and newest step leave little room."""
+    """The tail's share of an exact size where head and newest step leave few tokens."""
     bound: str = "context_window"
     """The option that bounds the view, as errors name it."""
     beside: str = ""
