@@ -10,9 +10,20 @@ CompressorError
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CompressorError(Exception):
     """Any error that this package raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let an error be copied, and pass from a worker process."""
+        # `Exception` would call the constructor with the message alone.
+        return _remake, (type(self), self.args), vars(self)
+
+
+def _remake(kind: type[CompressorError], args: tuple[Any, ...]) -> CompressorError:
+    return kind.__new__(kind, *args)
 
 
 class ConfigError(CompressorError, ValueError):

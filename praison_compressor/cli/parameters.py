@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 Decorator = Callable[[Any], Any]
 
-_NUMBER_TEXT = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([km]?)", re.IGNORECASE)
+# A comma stands between groups of three digits: 1,5k is no 15k.
+_NUMBER_TEXT = re.compile(r"((?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d+)?)([km]?)", re.IGNORECASE)
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -47,7 +48,9 @@ def _read_number(value: Any) -> int:
     """Return an option's number, from its text or default."""
     number = parse_number(str(value))
     if number is None:
-        raise click.BadParameter(f"{value!s:.60}: expected a whole number such as 32000 or 32k")
+        raise click.BadParameter(
+            f"{value!s:.60}: expected a whole number up to {MOST_TOKENS:,}, such as 32000 or 32k"
+        )
     return number
 
 
@@ -305,8 +308,7 @@ class Tenant:
         """Return a Recall whose cut answers name the command to continue."""
 
         def command_to_read(reference: str) -> str:
-            first = reference.partition(",")[0]  # `show` takes one
-            words = ["praison-compressor", "show", session.id, first]
+            words = ["praison-compressor", "show", session.id, reference]
             if self.url and "@" not in self.url:  # it may have a password
                 words += ["--store", self.url]
             if self.namespace != CompressorConfig.namespace:

@@ -70,6 +70,8 @@ def report(
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
     is_file = os.path.isfile(session_or_file)  # never raises, whatever a session is called
+    if conversation is not None and not is_file:
+        raise Unusable(f"--conversation: {session_or_file} is no file with several conversations")
     with mute_log():
         if is_file:
             data = _replay_file(session_or_file, conversation, config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,7 @@ import click
 from ..ledger.segments import BLANK, Entry, Session, segments_in_force
 from ..messages import text_of
 from ..messages.display import message_as_text, one_line, pluralize, truncate_line
+from ..recall.answers import split_references
 from ..recall.layout import split_lines
 from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import render_messages
@@ -42,13 +44,13 @@ def show(
 ) -> None:
     """List a session's segments, or show what a reference names.
 
-    REFERENCE is s2 (an outline), s2.14 (a message) or s2.14:900-940 (its lines). Summaries,
-    `search` and `report` print references. A long message comes in parts; each part prints the
-    command that reads on.
+    REFERENCE is s2 (an outline), s2.14 (a message), s2.14:900-940 (its lines), or several, as
+    "s2.4, s2.9". Summaries, `search` and `report` print references. A long message comes in
+    parts; each part prints the command that reads on.
 
     $ praison-compressor show audit s1.2 --store ledger.db
     """
-    if full and (reference is None or "." in reference):
+    if full and (reference is None or re.search("[.,]", reference)):
         raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
     stored = tenant.find_session(session)
     if reference is not None:
@@ -68,15 +70,20 @@ def _read(
     tenant: Tenant, session: Session, name: str, full: bool
 ) -> tuple[dict[str, Any], Iterable[Block]]:
     """Return what a reference names, as a value and for a person."""
-    reference = _parse_reference(session.id, name, session.entries)
-    number, entry = reference.segment, session.entries[reference.segment - 1]
-    if full or entry.is_forgotten:
+    references = [
+        _parse_reference(session.id, each, session.entries) for each in split_references(name)
+    ]
+    number = references[0].segment
+    entry = session.entries[number - 1]
+    if full or (entry.is_forgotten and len(references) == 1):
         originals = tenant.store.originals(session, entry)
         value = {**_segment_json(number, entry), "originals": originals}
         return value, _whole_segment(number, entry, originals)
-    _check_line(tenant.store, session, reference)
-    text = tenant.recall(session).read(str(reference), SCREEN_TOKENS)
-    return {"session": session.id, "reference": str(reference), "text": text}, [text]
+    for reference in references:
+        _check_line(tenant.store, session, reference)
+    names = ", ".join(map(str, references))
+    text = tenant.recall(session).read(names, SCREEN_TOKENS)
+    return {"session": session.id, "reference": names, "text": text}, [text]
 
 
 def _parse_reference(session: str, text: str, entries: Sequence[Entry]) -> Reference:
@@ -106,8 +113,10 @@ def _check_line(store: SqlStore, session: Session, reference: Reference) -> None
     if reference.line is None or reference.message is None:
         return
     entry = session.entries[reference.segment - 1]
-    message = (store.originals(session, entry, reference.messages) or [])[reference.message - 1]
-    lines = len(split_lines(message_as_text(message)))
+    originals = store.originals(session, entry, reference.messages) or []
+    if reference.message > len(originals):  # forgotten, or no segment of messages: `read` says so
+        return
+    lines = len(split_lines(message_as_text(originals[reference.message - 1])))
     if reference.line > lines:
         where = reference.of_message(reference.message)
         raise Unusable(f"{session.id}: no line {reference}, {where} has {pluralize(lines, 'line')}")

@@ -29,6 +29,7 @@ from .parameters import (
     command,
     open_ledger,
     option,
+    with_guessed_window,
     with_tenant,
 )
 from .terminal import (
@@ -133,6 +134,8 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
     """
     if not distinct_words(query):
         raise Unusable(f"{one_line(query)!r}: expected words to find")
+    if limit < 1:
+        raise Unusable(f"--limit={limit}: expected a whole number, 1 or more")
     if session is not None:
         tenant.find_readable_session(session)
     hits = tenant.store.search(tenant.namespace, query, session, limit)
@@ -180,7 +183,8 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
     tenant.find_readable_session(session)
-    config = CompressorConfig(namespace=tenant.namespace)
+    # No window is read, and none is guessed with a note.
+    config = with_guessed_window(CompressorConfig(namespace=tenant.namespace))
     compressor = ContextCompressor(config, store=tenant.store)
     view_messages = None if view is None else load_transcript(view)
     messages = compressor.verbatim(view_messages, session_id=session)
@@ -226,9 +230,12 @@ def verify(
             Tenant(store, namespace, store_url).find_readable_session(session)
         faults = store.verify(namespace, session)
         checked = session or store.location
-    sound = f"Sound: every hash and every original of {checked} agrees."
+        # A mistyped tenant must not pass as a sound one.
+        is_empty = namespace is not None and not faults and namespace not in store.namespaces()
+        nothing = list(_no_sessions(Tenant(store, namespace, store_url))) if is_empty else []
+    sound = [f"Sound: every hash and every original of {checked} agrees."]
     blocks: list[Block] = [Line(str(fault), "red") for fault in faults]
-    print_answer({"sound": not faults, "faults": faults}, blocks or [sound], as_json)
+    print_answer({"sound": not faults, "faults": faults}, blocks or nothing or sound, as_json)
     if faults:
         raise click.exceptions.Exit(FOUND_FAULT)
 
@@ -262,11 +269,22 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
     else:
         tenant.find_readable_session(target)
     question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
-    if not yes and not click.confirm(question, err=True):
-        raise Unusable("nothing was erased")
+    if not yes and not _is_confirmed(question):
+        raise Unusable("nothing was erased; --yes erases without a question")
     forgotten = tenant.store.forget(tenant.namespace, target)
     forgotten = replace(forgotten, left=_host_leftovers(forgotten.sessions))
     print_answer(asdict(forgotten), _forgotten_lines(forgotten), as_json)
+
+
+def _is_confirmed(question: str) -> bool:
+    """Ask a person; without one the answer is no."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        click.echo(err=True)
+        return False
 
 
 _PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a target later."

@@ -92,7 +92,7 @@ class Recall:
         With `about`, long messages are returned as the passages that have its words. A `budget` of
         0 means the default size, or up to a quarter more if nothing is cut then.
         """
-        references = list(dict.fromkeys(_BETWEEN_REFERENCES.split(reference.strip())))
+        references = split_references(reference)
         about = about.strip()
         usual = budget or _usual_tokens(references, about)
         most = usual if budget or about else int(usual * UNCUT_SHARE)
@@ -186,6 +186,11 @@ class Recall:
     def _fitting(self) -> Fitting:
         # Cache the counts: each attempt to fit a line counts the line again.
         return Fitting(cache(self.count), self.read_on)
+
+
+def split_references(text: str) -> list[str]:
+    """Return the references of a text, as "s2.4, s2.9", each once."""
+    return list(dict.fromkeys(_BETWEEN_REFERENCES.split(text.strip())))
 
 
 def _usual_tokens(references: Sequence[str], about: str) -> int:

@@ -102,7 +102,8 @@ class LiteLLMSummarizer:
         except Exception as error:
             text = f"{model}: {type(error).__name__}: {error_text(error)[:400]}"
             if self.api_key:
-                text = text.replace(self.api_key, "***")
+                # Whole words: a local server's key may be "x".
+                text = re.sub(rf"(?<!\w){re.escape(self.api_key)}(?!\w)", "***", text)
             kind, wait = failure_of(error), retry_after(error)
             raise SummarizerUnavailable(text, kind=kind, retry_after=wait) from error
 

@@ -12,7 +12,11 @@ from tests.helpers.processes import own_environment, python
 def test_nothing_is_forgotten_without_a_yes(run, view, monkeypatch):
     """Without a yes nothing is forgotten."""
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    assert run("forget", SESSION).code != 0
+    done = run("forget", SESSION)
+    assert (done.code, done.err.splitlines()[-1]) == (
+        2,
+        "praison-compressor: nothing was erased; --yes erases without a question",
+    )
     assert "FACT-3" in run("search", "FACT-3").out
 
 

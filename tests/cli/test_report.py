@@ -275,3 +275,9 @@ def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path):
     assert (stored.points, stored.tokens_not_sent, stored.dollars_not_paid) == ((), 0, None)
     assert stored.cards or stored.masks
     assert "has not the whole transcript" in Page(render(stored)).text
+
+
+def test_a_stored_session_takes_no_conversation(run, view):
+    """`--conversation` with a session is refused: it chooses one of a file."""
+    done = run("report", SESSION, "--conversation", 2)
+    assert (done.code, "--conversation" in done.err) == (2, True)

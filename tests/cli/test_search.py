@@ -86,6 +86,23 @@ def test_a_person_reads_on_by_the_command(run, tmp_path):
     assert "conversation_archive" not in "".join([*pages, several])
 
 
+def test_show_reads_several_references_at_once(run, view, ours):
+    """`show` reads "s1.2, s1.9" as the tool and the library do."""
+    text = ours.read("s1.2, s1.9", session_id=SESSION)
+    for several in ("s1.2, s1.9", "s1.2,s1.9", "s1.2 and s1.9"):
+        assert run("show", SESSION, several).out == text + "\n"
+    assert run("show", SESSION, "s1.2, s1.9", "--json").json["reference"] == "s1.2, s1.9"
+    refused = [run("show", SESSION, names) for names in ("s1.2, s9.1", "s1.2, x", "s1.2, s1.9:500")]
+    assert [done.code for done in refused] == [2, 2, 2]
+    assert run("show", SESSION, "s1, s1", "--full").code == 2
+
+
+def test_a_limit_of_nothing_names_the_option(run, view):
+    """A search for no passages names `--limit`."""
+    done = run("search", "FACT-3", "--limit", 0)
+    assert (done.code, "--limit=0: expected" in done.err) == (2, True)
+
+
 def test_a_wrong_reference_is_one_line_and_exit_code_2(run, view):
     """A wrong reference is answered in one line by what would be right."""
     for wrong in ("s99", "s0", "s1.9999", "s1.0", "s1.5-3", "14", "[14]", "sha256:1f", ""):

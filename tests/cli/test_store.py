@@ -58,6 +58,13 @@ def test_a_page_says_what_was_undone(run, undone, tmp_path):
     assert "Undone compressions are not drawn" in page
 
 
+def test_lines_of_what_has_none_end_no_command(run, undone):
+    """`show` answers for lines of an undo, and of what was forgotten."""
+    assert "undoes others" in run("show", SESSION, "s2.1:1-2").out
+    run("forget", SESSION, "--yes")
+    assert "forgotten" in run("show", SESSION, "s1.1:1-2, s1.2:1-2").out
+
+
 def test_an_empty_namespace_names_the_others(run, view):
     """An empty list names the namespaces that have sessions."""
     elsewhere = run("sessions", "--namespace", "nobody's")
@@ -154,6 +161,14 @@ def test_a_sound_ledger_verifies(run, view):
     assert run("verify", SESSION, "--json").json == {"sound": True, "faults": []}
 
 
+def test_verify_names_a_tenant_that_has_nothing(run, view):
+    """`verify` of a mistyped namespace does not call it sound."""
+    said = run("verify", "--namespace", "defualt").out
+    assert "Sound" not in said
+    assert said.splitlines()[1] == "Sessions exist in: default (--namespace NAME)."
+    assert "Sound" in run("verify", "--namespace", "default").out
+
+
 def test_a_damaged_ledger_does_not_verify(run, view, tmp_path):
     """`verify` ends with code 1 after a hash was changed."""
     with sqlite3.connect(tmp_path / "ledger.db") as database:
@@ -171,7 +186,9 @@ def test_a_whole_session_is_restored(run, view):
     """`restore` writes every message as it came, from the ledger or from a view."""
     whole = audit()
     assert json.loads(run("restore", SESSION).out) == whole
-    assert json.loads(run("restore", SESSION, "--view", view).out) == whole
+    by_view = run("restore", SESSION, "--view", view)
+    assert json.loads(by_view.out) == whole
+    assert by_view.err == ""  # no note on the window of a model that no one asked
 
 
 @pytest.fixture

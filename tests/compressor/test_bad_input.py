@@ -22,6 +22,13 @@ from praison_compressor import (
     TokenCounter,
 )
 from praison_compressor.compressor.request import Options
+from praison_compressor.errors import (
+    HostMoved,
+    NothingShorter,
+    SessionNotFound,
+    SummarizerUnavailable,
+    SummaryRejected,
+)
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai import CompressorContext
 from tests.helpers.compressing import SMALL, Model, compressor
@@ -310,3 +317,21 @@ def test_an_event_is_the_same_for_every_listener():
         event.data["reason"] = "mine"
     numbers["reason"] = "another"
     assert event.data["reason"] == "price"
+
+
+def test_an_error_passes_between_processes():
+    """A copied or pickled error has its class, its message and its numbers."""
+    first = [
+        InvalidMessages(3, "int", "a mapping"),
+        BudgetTooSmall(9, 5, "what stays", "raise it", culprit="messages[1]"),
+        ConfigError("model=5: expected a text"),
+        NothingShorter(),
+        SummarizerUnavailable("down", kind="quota", retry_after=2.0),
+        SummaryRejected("empty", "no text"),
+        SessionNotFound("no session 'x'"),
+        HostMoved("agent.Agent.chat", "function"),
+    ]
+    for error in first:
+        for again in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error), copy.copy(error)):
+            assert (type(again), str(again)) == (type(error), str(error))
+            assert vars(again) == vars(error)

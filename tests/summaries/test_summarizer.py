@@ -197,6 +197,13 @@ async def test_a_key_is_sent_and_never_shown(provider):
     assert "secret-123" not in f"{error} {summarizer!r}"
 
 
+async def test_a_short_key_leaves_the_words_whole(provider):
+    """A local server's key, such as "x", cuts no word of an error."""
+    provider.answer_with([Failure(401, "No exit for key x.", "auth")])
+    said = str(await failure(at(provider, api_key="x")))
+    assert "No exit for key ***." in said
+
+
 # ---------------------------------------------------------------- what went wrong
 
 
