@@ -9,6 +9,7 @@ import os
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -31,22 +32,29 @@ _EXIT_REFUSES = 2
 class _Hooks:
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
-        self._tasks: list[asyncio.Task[None]] = []
-        self._in_order = asyncio.Lock()
+        # No tasks: masks are committed in a loop of their own, which ends before the request.
+        self._begun: list[Future[None]] = []
+        self._is_cancelled = False
 
     def begin(self, work: Callable[[], None]) -> None:
-        self._tasks.append(asyncio.ensure_future(self._run(work)))
+        """Begin a hook, which runs after earlier hooks and beside the compression."""
+        earlier = tuple(self._begun)
+        self._begun.append(start_thread(lambda: self._run(work, earlier)))
 
-    async def _run(self, work: Callable[[], None]) -> None:
-        async with self._in_order:
-            await asyncio.to_thread(work)  # hooks must not find our loop
+    def _run(self, work: Callable[[], None], earlier: Sequence[Future[None]]) -> None:
+        wait(earlier)
+        if not self._is_cancelled:
+            work()
 
     def cancel(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        """Begin no further hook, and wait for none."""
+        self._is_cancelled = True
 
     async def wait(self) -> None:
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Wait until all hooks have ended, unless they were cancelled."""
+        if not self._is_cancelled:
+            waiting = map(asyncio.wrap_future, self._begun)
+            await asyncio.gather(*waiting, return_exceptions=True)
 
 
 _request_hooks: ContextVar[_Hooks | None] = ContextVar("praison_compressor_hooks", default=None)

@@ -9,7 +9,7 @@ from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
 from rich.console import Console
 
 from praison_compressor import Event
-from praison_compressor.testing import LocalProvider
+from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     MODES,
     OPENAI,
@@ -102,6 +102,29 @@ def test_each_compression_in_the_background_is_reported_once(host, path, mode):
     assert [name for name, _ in heard] == order * compressions
     assert made.context_compressor.notice.startswith("Compressed in the background: ")
     assert made.context_compressor.context_status == "summarized"
+    assert host.refused == []
+
+
+def whole_log(name: str) -> str:
+    """Read a log.
+
+    Args:
+        name: which
+    """
+    return "\n".join(f"{name} {number}: written" for number in range(900))
+
+
+@pytest.mark.parametrize(("path", "mode"), [(PATHS[0], "chat"), (PATHS[1], "achat")])
+def test_an_excerpt_beside_a_background_is_reported(host, path, mode, caplog):
+    """With `background=True` a request reports what it commits itself, such as an excerpt."""
+    host.answer_with(Worker(1, answer="Noted."))
+    made, heard = listening(host, path, background=True)
+    made.tools.append(whole_log)
+    assert MODES[mode](made, [turn(1)]) == ["Noted."]
+    assert made.context_compressor.context_status == "masked"
+    order = ["before_compaction", "started", "memory", "committed", "after_compaction"]
+    assert sorted(name for name, _ in heard) == sorted(order)
+    assert "sent as well as it fits" not in caplog.text
     assert host.refused == []
 
 
