@@ -82,7 +82,15 @@ class ContextCompressor:
         sessions: SessionStates | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        check_constructor(config, store, tokens, on_event, telemetry, before_compression, clock)
+        check_constructor(
+            config,
+            store,
+            tokens,
+            on_event=on_event,
+            telemetry=telemetry,
+            before_compression=before_compression,
+            clock=clock,
+        )
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)

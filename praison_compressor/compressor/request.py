@@ -272,7 +272,7 @@ def check_call_options(options: Options) -> Options:
     return cast("Options", named)
 
 
-def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
+def check_constructor(config: Any, store: Any, tokens: Any, **functions: Any) -> None:
     """Raise ConfigError for a compressor's argument of a wrong type."""
     mapping = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"
@@ -280,7 +280,7 @@ def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> 
         ("config", config, isinstance(config, CompressorConfig), mapping),
         ("store", store, isinstance(store, Store), url),
         ("tokens", tokens, isinstance(tokens, TokenCounter), "a TokenCounter"),
-        *(("a listener or hook", f, callable(f), "a function") for f in functions),
+        *((name, given, callable(given), "a function") for name, given in functions.items()),
     ):
         if value is not None and not fits:
             raise ConfigError(f"{name} is {type(value).__name__}; expected {wanted}")

@@ -55,8 +55,10 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
     have equal digests on both APIs.
 
     Raises:
-        InvalidMessages: an item is none of the API's.
+        InvalidMessages: `items` is no text or list, or an item is none of the API's.
     """
+    if not isinstance(items, (Iterable, type(None))) or isinstance(items, Mapping):
+        raise InvalidMessages(None, type(items).__name__, "a text or a list of items")
     messages: list[Message] = []
     if instructions:
         messages.append({"role": "system", "content": instructions})
@@ -182,8 +184,16 @@ def to_items(messages: Iterable[Message]) -> tuple[str | None, list[Message]]:
     """Return a view as a Responses request: its `instructions` and `input`.
 
     Leading system messages become `instructions`.
+
+    Raises:
+        InvalidMessages: not a list of messages that are mappings.
     """
+    if not isinstance(messages, Iterable) or isinstance(messages, (str, Mapping)):
+        raise InvalidMessages(None, type(messages).__name__, "a list of chat messages")
     view = list(messages)
+    for index, message in enumerate(view):
+        if not isinstance(message, Mapping):
+            raise InvalidMessages(index, type(message).__name__, "a mapping with a role")
     leading = leading_count(view)
     items = [item for message in view[leading:] for item in _message_items(message)]
     return "\n".join(map(text_of, view[:leading])) if leading else None, items

@@ -287,6 +287,8 @@ UNMADE = [
     *((MADE(**{name: "sqlite:///a.db"}), "expected") for name in PARTS),
     (MADE(config={"context_window": 8_000}), "expected"),
     (MADE(store=Path("a.db")), "expected"),
+    (MADE(clock=5), "^clock is int; expected a function"),
+    (MADE(before_compression="no"), "^before_compression is str; expected a function"),
     (functools.partial(TokenCounter, 5), "^model=5: expected"),
     (functools.partial(CompressorConfig.from_mapping, None), "expected a mapping"),
 ]

@@ -1,6 +1,7 @@
 """Items of OpenAI's Responses API as messages, and back."""
 
 import copy
+import functools
 
 import pytest
 from hypothesis import given
@@ -153,3 +154,11 @@ def test_an_unknown_item_is_refused_with_its_index(odd):
     with pytest.raises(InvalidMessages) as caught:
         to_messages(None, [{"role": "user", "content": "go"}, odd])
     assert caught.value.index == 1
+
+
+@pytest.mark.parametrize("wrong", [5, {"role": "user"}, object(), [None], [5]])
+def test_what_is_no_list_is_refused_either_way(wrong):
+    """Both converters refuse what is no list of mappings, as `compress` does."""
+    for convert in (functools.partial(to_messages, None), to_items):
+        with pytest.raises(InvalidMessages, match="expected a"):
+            convert(wrong)
