@@ -231,8 +231,9 @@ def verify(
         faults = store.verify(namespace, session)
         checked = session or store.location
         # A mistyped tenant must not pass as a sound one.
-        is_empty = namespace is not None and not faults and namespace not in store.namespaces()
-        nothing = list(_no_sessions(Tenant(store, namespace, store_url))) if is_empty else []
+        nothing: list[Block] = []
+        if namespace is not None and namespace not in store.namespaces():
+            nothing += _no_sessions(Tenant(store, namespace, store_url))
     sound = [f"Sound: every hash and every original of {checked} agrees."]
     blocks: list[Block] = [Line(str(fault), "red") for fault in faults]
     print_answer({"sound": not faults, "faults": faults}, blocks or nothing or sound, as_json)

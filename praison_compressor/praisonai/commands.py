@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -44,13 +45,20 @@ def _describe_preview(preview: Preview, agent_compressor: AgentCompressor) -> st
 def _keep(agent_compressor: AgentCompressor, argument: str) -> str:
     if not argument:
         raise ConfigError("/compact keep: expected references, such as s2.14")
-    return _describe_preview(agent_compressor.keep(argument.split()), agent_compressor)
+    references = re.split(r"[\s,;]+", argument.strip(" ,;"))
+    return _describe_preview(agent_compressor.keep(references), agent_compressor)
 
 
 def _choose_range(agent_compressor: AgentCompressor, argument: str) -> str:
-    since, _, until = argument.partition(" to ")
-    preview = agent_compressor.choose_range(since.strip() or None, until.strip() or None)
+    match = _RANGE.fullmatch(argument)
+    if match is None:
+        raise ConfigError("/compact from: expected s2.10, or s2.10 to s2.20")
+    since, until = match.groups()
+    preview = agent_compressor.choose_range(since or None, until)
     return _describe_preview(preview, agent_compressor)
+
+
+_RANGE = re.compile(r"(\S*)(?:\s+to\s+(\S+))?")
 
 
 async def _compact(agent_compressor: AgentCompressor, argument: str) -> str:
@@ -83,8 +91,12 @@ def _undo(agent_compressor: AgentCompressor, argument: str) -> str:
     if not segments:
         return "Nothing to undo."
     use = agent_compressor.context_use()
-    count = agent_compressor.for_model().tokens.message
-    return wording.describe_undo(segments, agent_compressor.next_messages(), use, count)
+    engine = agent_compressor.for_model()
+    messages = agent_compressor.next_messages()
+    # An empty range: the view as it is now, in which earlier compressions stand again.
+    now = engine.preview(messages, until=0, **agent_compressor.conversation.options)
+    replaced = [now.messages[index] for index, fate in now.fates() if fate != "keep"]
+    return wording.describe_undo(segments, messages, replaced, use, engine.tokens.message)
 
 
 def _resume(agent_compressor: AgentCompressor, argument: str) -> str:
@@ -184,7 +196,10 @@ def _find_choice(typed: str) -> ParsedCommand:
     if meant != choice:
         wrong = f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
         return _mistake(wrong)
-    return _with_argument(f"compact {choice}", argument.strip())
+    name = f"compact {choice}"
+    if argument.strip() and not CHAT_COMMANDS[name].argument:
+        return _mistake(f"/{name} takes no words. Nothing was compressed.")
+    return _with_argument(name, argument.strip())
 
 
 def _mistake(reply: str) -> ParsedCommand:

@@ -261,20 +261,31 @@ def describe_sessions(sessions: Sequence[SessionInfo]) -> str:
 def describe_undo(
     segments: Sequence[Segment],
     messages: Sequence[Message],
+    replaced: Sequence[Message],
     use: ContextUse,
     count: Callable[[Message], int],
 ) -> str:
-    """Return the answer to `/undo`: restored messages and the next request's size."""
+    """Return the answer to `/undo`: restored messages and the next request's size.
+
+    `replaced` are those of `messages` that an earlier compression replaces again.
+    """
     runs = Counter(name for segment in segments for name in segment.run)
     sizes = {digest(message): count(message) for message in messages}
-    restored = runs & Counter(map(digest, messages))
+    present = runs & Counter(map(digest, messages))
+    still = present & Counter(map(digest, replaced))
+    restored = present - still
     tokens = sum(sizes[name] * times for name, times in restored.items())
-    dropped = (runs - restored).total()
+    dropped = (runs - present).total()
     after = short_count(sum(segment.tokens for segment in segments))
     text = (
         f"Undone: restored {pluralize(restored.total(), 'message')} ({short_count(tokens)} tokens) "
         f"in place of {after} tokens."
     )
+    if still:
+        text += (
+            f" {still.total()} more stay as an earlier compression left them; a second /undo "
+            "restores them."
+        )
     if dropped:
         text += f" {dropped} more are no longer in the conversation."
     used = short_count(use.used)

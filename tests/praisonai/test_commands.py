@@ -164,6 +164,28 @@ def test_resume_answers_an_unknown_id(talk):
         talk.ours.resume("nowhere")
 
 
+def test_an_undo_counts_only_what_is_verbatim_again(host):
+    """What an earlier compression replaces again is no restored message."""
+    talk = Talk(agent(host, OPENAI, context(host, auto_compact=False)), "chat")
+    talk.say("/compact", *map(turn, range(8, 12)))
+    _, heard, undone = talk.say("/compact one", "/compact two", "/undo")
+    counted = re.search(r"restored (\d+) messages .* (\d+) more stay as an earlier", undone)
+    restored, still = map(int, counted.groups())
+    assert restored + still == int(re.search(r"(\d+) messages summarized", heard)[1])
+    assert min(restored, still) > 0
+
+
+def test_choices_are_read_as_they_are_printed(host):
+    """References stand behind commas too; other words are corrected."""
+    talk = Talk(agent(host, OPENAI, context(host)), "chat")
+    talk.say("/compact preview")
+    (kept,) = talk.say("/compact keep s1.2, s1.4")
+    assert kept.count("chosen by the user") == 2
+    wrong = talk.say("/compact from s1.2 to", "/compact from s1.2 s1.4", "/compact preview now")
+    assert wrong[:2] == ["/compact from: expected s2.10, or s2.10 to s2.20"] * 2
+    assert wrong[2] == "/compact preview takes no words. Nothing was compressed."
+
+
 def test_an_undo_beyond_the_window_is_compressed_again(host):
     """Undone messages that do not fit are compressed again in the next request."""
     made = agent(host, OPENAI, context(host))
