@@ -92,7 +92,9 @@ def test_show_reads_several_references_at_once(run, view, ours):
     for several in ("s1.2, s1.9", "s1.2,s1.9", "s1.2 and s1.9"):
         assert run("show", SESSION, several).out == text + "\n"
     assert run("show", SESSION, "s1.2, s1.9", "--json").json["reference"] == "s1.2, s1.9"
-    refused = [run("show", SESSION, names) for names in ("s1.2, s9.1", "s1.2, s0", "s1.2, s1.9:500")]
+    refused = [
+        run("show", SESSION, names) for names in ("s1.2, s9.1", "s1.2, s0", "s1.2, s1.9:500")
+    ]
     assert [done.code for done in refused] == [2, 2, 2]
     assert run("show", SESSION, "s1, s1", "--full").code == 2
 
