@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .compressor.bills import Bill, RequestUsage
     from .compressor.context_compressor import ContextCompressor
     from .compressor.preview import ContextUse, Part, Preview
-    from .compressor.request import CompressResult
+    from .compressor.result import CompressResult
     from .compressor.telemetry import Telemetry
     from .ledger.memory_store import MemoryStore
     from .ledger.segments import Epoch, Segment, Session, Usage
@@ -95,7 +95,7 @@ _HOMES = {
     "compressor.bills": ("Bill", "RequestUsage"),
     "compressor.context_compressor": ("ContextCompressor",),
     "compressor.preview": ("ContextUse", "Part", "Preview"),
-    "compressor.request": ("CompressResult",),
+    "compressor.result": ("CompressResult",),
     "compressor.telemetry": ("Telemetry",),
     "ledger.memory_store": ("MemoryStore",),
     "ledger.segments": ("Epoch", "Segment", "Session", "Usage"),

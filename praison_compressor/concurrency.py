@@ -1,8 +1,8 @@
 """Run work in threads and coroutines; keep locks usable after forks.
 
-A forked child has none of its parent's threads, so a lock that another thread held would stay
-locked. Our locks are renewed in the child. Other locks cannot be, so a fork waits until no thread
-is inside guarded work, such as SQLite, then closes connections.
+A forked child has no thread of its parent, so a lock held by another thread stays locked. Our own
+locks are renewed in the child. Other locks, such as SQLite's, cannot be renewed: a fork waits until
+no thread is inside guarded work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 def start_thread(work: Callable[[], T], *, context: contextvars.Context | None = None) -> Future[T]:
     """Begin work that may block, in a daemon thread.
 
-    The thread runs in `context`; None means a copy of this one.
+    The thread runs in `context`, or in a copy of the caller's.
     """
     own = contextvars.copy_context() if context is None else context
     future: Future[T] = Future()
@@ -45,7 +45,7 @@ def start_thread(work: Callable[[], T], *, context: contextvars.Context | None =
 
 
 def run_off_loop(work: Callable[[], Any]) -> None:
-    """Do the work, in another thread if this one runs a loop."""
+    """Do the work; inside an event loop, do it in another thread."""
     if _is_in_loop():
         start_thread(work)
     else:
@@ -53,10 +53,7 @@ def run_off_loop(work: Callable[[], Any]) -> None:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, from anywhere.
-
-    If a loop runs in this thread, the coroutine runs in another thread.
-    """
+    """Run a coroutine to its end, also from inside an event loop."""
     if _is_in_loop():
         return start_thread(lambda: _run_in_new_loop(work)).result()
     return _run_in_new_loop(work)
@@ -69,7 +66,7 @@ def _is_in_loop() -> bool:
 
 
 CLEANUP_SECONDS = 2.0
-"""Seconds in which cancelled work must end and return its connection."""
+"""Seconds for cancelled work to end."""
 
 
 def _run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -92,11 +89,10 @@ def _run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
 async def run_for(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[T] | None:
     """Return the ended task, or None after `seconds`.
 
-    Work still running then is cancelled and abandoned. So is the work if this call itself is
-    cancelled.
+    Unfinished work is cancelled and abandoned, also if this call is cancelled.
     """
     task = asyncio.ensure_future(work)
-    # The outcome of abandoned work is read, so that the loop does not log it.
+    # An exception that nobody reads would be logged by the loop.
     task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
     try:
         # Not `asyncio.wait_for`: it waits without a limit until cancelled work ends.
@@ -106,7 +102,7 @@ async def run_for(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[
         if abandoned:
             await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
         if not task.done():
-            # The work swallowed its cancellation. Closed, it cannot hold up the loop's own end.
+            # The work swallowed its cancellation. Open work would delay the loop's end.
             with suppress(RuntimeError, ValueError):
                 work.close()
             task.cancel()
@@ -116,17 +112,15 @@ async def run_for(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[
 # -------------------------------------------------------------- forks
 
 FORK_PATIENCE_SECONDS = 5.0
-"""Longest wait of a fork. After it the fork goes on, and its child may hang; a longer wait would
-hang the parent."""
+"""Longest wait of a fork, in seconds. After it the fork goes on; the child may hang."""
 
 _registered: dict[int, weakref.ref[Any]] = {}
 
 
 def renew_after_fork(item: T) -> T:
-    """Register an object: forked children call its `_at_fork_reinit()`.
+    """Register an object; forked children call its `_at_fork_reinit()`.
 
-    Python's own locks have that method. Before the fork the parent calls `_at_fork_close()`, where
-    the object has it.
+    Python's locks have that method. Before a fork the parent calls `_at_fork_close()`, if defined.
     """
     key = id(item)
     _registered[key] = weakref.ref(item, lambda _: _registered.pop(key, None))
@@ -134,10 +128,7 @@ def renew_after_fork(item: T) -> T:
 
 
 class _ForkGuard:
-    """Let no fork happen in the middle of guarded work.
-
-    Forks and threads wait for each other.
-    """
+    """Let no fork happen inside guarded work, nor guarded work begin meanwhile."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -147,7 +138,7 @@ class _ForkGuard:
     def __enter__(self) -> None:
         me = threading.get_ident()
         with self._changed:
-            # A thread that is inside goes on: the fork waits for it.
+            # A thread inside may enter again: the fork waits for that thread.
             self._changed.wait_for(lambda: not self._forks or me in self._inside)
             self._inside[me] = self._inside.get(me, 0) + 1
 
@@ -160,7 +151,7 @@ class _ForkGuard:
                 self._changed.notify_all()
 
     def before_fork(self) -> None:
-        """Wait until no other thread is inside, and let none in."""
+        """Wait until no other thread is inside; let none in."""
         me = threading.get_ident()
         with self._changed:
             self._forks += 1
@@ -182,7 +173,7 @@ fork_guard = renew_after_fork(_ForkGuard())
 
 
 def _call_all(method: str) -> None:
-    # A list first: other threads make objects meanwhile.
+    # A copy: other threads register objects meanwhile.
     for item in [reference() for reference in list(_registered.values())]:
         getattr(item, method, lambda: None)()
 
@@ -203,7 +194,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
 class computed_once(Generic[T]):
     """Compute an attribute once.
 
-    `functools.cached_property` has one lock for all instances before Python 3.12.
+    Before Python 3.12 `functools.cached_property` has one lock for all instances.
     """
 
     def __init__(self, work: Callable[[Any], T]) -> None:
@@ -214,7 +205,7 @@ class computed_once(Generic[T]):
         self._name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> T:
-        """Compute the value once; an instance attribute replaces this later."""
+        """Return the value; an instance attribute then replaces this."""
         if instance is None:
             return self  # type: ignore[return-value]
         value = instance.__dict__[self._name] = self._work(instance)

@@ -1,7 +1,6 @@
 """Define every option with its default, check and meaning.
 
-Options are read from the environment here alone; other modules read the variables of the host, of
-providers and of terminals.
+Only this module reads options from the environment.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ from typing import Any, NoReturn
 from .errors import ConfigError
 
 MOST_TOKENS = 10**12
-"""Most tokens of an option. A larger number is a mistake; its ratios would overflow."""
+"""Most tokens of an option; the ratios of larger numbers overflow."""
 
 HOUR_SECONDS = 3_600.0
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
-"""The host's own variable, for its `EncryptedSessionStore`."""
+"""The host's variable for its `EncryptedSessionStore`."""
 
 AUXILIARY_VARIABLE = "PRAISONAI_AUXILIARY_MODEL"
-"""The host's own variable, for all its helper calls."""
+"""The host's variable for all its auxiliary calls."""
 
 STORES = "sqlite:///path, postgresql://user@host/database, or a path"
 STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresql+psycopg")
-"""What a store's URL may have before its `://`."""
+"""Supported kinds of stores: the part of a URL before `://`."""
 
 
 def short_repr(value: Any) -> str:
-    """Return a value as errors print it, in about 60 characters."""
+    """Return a value for an error, cut to 60 characters."""
     try:
         text = repr(value)
     except ValueError:  # Python prints no number of more than 4,300 digits
@@ -73,7 +72,7 @@ _COUNT = make_check("a whole number, 0 or more", _is_whole)
 _POSITIVE = make_check("a positive whole number", lambda v: _is_whole(v, 1))
 _RATIO = make_check("a number above 0 and up to 1", lambda v: _is_number(v) and 0 < v <= 1)
 _GAIN = make_check("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v < 1)
-# No clock of Python's waits longer than some 292 years.
+# Python's clocks wait at most about 292 years.
 _SECONDS = make_check("a positive number up to 1e9", lambda v: _is_number(v) and 0 < v <= 1e9)
 SWITCH = make_check("True or False", lambda v: isinstance(v, bool))
 TEXT = make_check("a text", lambda v: isinstance(v, str))
@@ -85,14 +84,13 @@ NAME = make_check(
     f"a name of 1 to {_LONGEST_NAME:,} bytes in UTF-8, without NUL",
     lambda v: _STORABLE.fullmatch(v) and v.strip() and len(v.encode()) <= _LONGEST_NAME,
 )
-"""Check of a session's or namespace's name, the same for every store."""
+"""Check the name of a session or namespace."""
 
 
 def check_store(url: str | None) -> None:
-    """Refuse a store's URL of a kind that is not supported.
+    """Raise ConfigError for a store's URL of an unknown kind.
 
-    Raises:
-        ConfigError: its text leaves the URL out, which may hold a password.
+    The error omits the URL, which may hold a password.
     """
     kind, named, _ = str(url or "").partition("://")
     if named and kind not in STORE_KINDS:
@@ -103,11 +101,8 @@ _PATH = make_check(STORES, lambda v: isinstance(os.fspath(v), str) and os.fspath
 
 
 def _as_text_url(name: str, value: Any) -> str:
-    """Return a URL or path as text.
-
-    Its kind is checked where the store is opened: an agent whose environment names a store of
-    another kind goes on in memory.
-    """
+    # The kind is checked where the store is opened: an agent with an unknown kind in its
+    # environment goes on in memory.
     return str(os.fspath(_PATH(name, value)))
 
 
@@ -138,12 +133,11 @@ class ToolPolicies(dict[str, str]):
         return hash(frozenset(self.items()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default sets item by item.
+        # Unpickling a dictionary sets its items, which `_refuse` would refuse.
         return ToolPolicies, (dict(self),)
 
 
 def _check_policies(name: str, value: Any) -> ToolPolicies:
-    """Return a copy of the policies by tool name or pattern."""
     if isinstance(value, str) and value in _FOR_ALL:
         return ToolPolicies(_FOR_ALL[value])
     if isinstance(value, Mapping) and all(policy in POLICIES for policy in value.values()):
@@ -160,7 +154,7 @@ def _check_policies(name: str, value: Any) -> ToolPolicies:
 def _option(
     default: Any, check: OptionCheck, meaning: str, *, secret: bool = False, nullable: bool = False
 ) -> Any:
-    """Declare an option; `nullable` or a default of None lets None pass."""
+    """Declare an option; None is valid if `nullable` or the default."""
     metadata = {"check": check, "meaning": meaning, "nullable": nullable or default is None}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
@@ -293,7 +287,7 @@ class CompressorConfig:
     namespace: str = _option("default", NAME, "Tenant; nothing is looked up across namespaces.")
 
     def __new__(cls, *args: Any, **options: Any) -> CompressorConfig:
-        """Refuse an unknown option with the nearest name."""
+        """Raise ConfigError for an unknown option."""
         if unknown := sorted(options.keys() - set(cls.names())):
             raise ConfigError(unknown_name("option", unknown[0], cls.names()))
         return super().__new__(cls)
@@ -313,7 +307,7 @@ class CompressorConfig:
 
     @property
     def mark_ttl(self) -> str | None:
-        """The lifetime in cache marks: "1h", or None for the provider's."""
+        """The `ttl` of cache marks: "1h", or None for the provider's default."""
         return "1h" if (self.cache_ttl_seconds or 0) >= HOUR_SECONDS else None
 
     @classmethod
@@ -350,7 +344,7 @@ class CompressorConfig:
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the nearest known name, else one with the nearest word."""
+    """Return the known name nearest in spelling, or None."""
     names = sorted(known, reverse=True)
     wanted = name.lower()
     by_word = {word: option for option in names for word in option.split("_")}
@@ -363,13 +357,18 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Return an error's text for an unknown name, with the nearest one."""
+    """Return an error's text for an unknown name."""
+    return f"no {kind} {name!r}{did_you_mean(name, known)}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question with the nearest name, or "" without one."""
     meant = nearest_name(name, known)
-    return f"no {kind} {name!r}" + (f" (did you mean {meant!r}?)" if meant else "")
+    return f" (did you mean {meant!r}?)" if meant else ""
 
 
 def whole_number(name: str, value: Any, least: int = -MOST_TOKENS) -> int:
-    """Return an option of a call as a whole number.
+    """Return a call's option as an integer.
 
     Raises:
         ConfigError: the value is no whole number, or out of range.

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
+TESTED_HOSTS = "1.7.4", "1.7.17"
+"""The oldest and the newest praisonaiagents in our tests."""
+
 
 class CompressorError(Exception):
     """Any error that this package raises on purpose."""
@@ -33,7 +36,7 @@ class ConfigError(CompressorError, ValueError):
 class InvalidMessages(CompressorError, ValueError):
     """The transcript is no list of chat messages, and cannot be repaired.
 
-    `index` is the position of the offending message, or None when the list itself is at fault.
+    `index` is the position of the wrong message; None if the list itself is wrong.
     """
 
     def __init__(self, index: int | None, wrong: str, expected: str) -> None:
@@ -45,10 +48,10 @@ class InvalidMessages(CompressorError, ValueError):
 
 
 class BudgetTooSmall(CompressorError):
-    """What cannot be dropped needs more tokens than there are.
+    """The messages that cannot be dropped exceed the budget.
 
-    `needed` and `budget` are tokens of the whole request: `budget` is the window, or the size that
-    the call asked for. `culprit` names the largest message that must stay.
+    `needed` and `budget` are tokens of the whole request. `budget` is the window or
+    `target_tokens`. `culprit` names the largest message that must stay.
     """
 
     def __init__(
@@ -62,28 +65,27 @@ class BudgetTooSmall(CompressorError):
 
 
 class HostMoved(CompressorError):
-    """A name of praisonaiagents that we need is gone or different.
+    """A name of praisonaiagents that we need is missing or different.
 
-    `seam` is that dotted name. `install()` raises this before any agent runs.
+    `seam` is the dotted name. `install()` raises this before any agent runs.
     """
 
     def __init__(self, seam: str, wanted: str) -> None:
-        from importlib.metadata import version  # takes half of the time to import the package
+        from importlib.metadata import version  # half of the package's import time
 
         self.seam = seam
+        oldest, newest = TESTED_HOSTS
         super().__init__(
             f"praisonaiagents {version('praisonaiagents')} has no {wanted} at {seam}; take a newer "
-            "praison-compressor, or a praisonaiagents that this one is tested on (1.7.4 to 1.7.17)"
+            f"praison-compressor, or a praisonaiagents from {oldest} to {newest}"
         )
 
 
 class NothingShorter(CompressorError):
-    """The provider refuses the shortest view as too long.
+    """The provider refuses the shortest view as too long."""
 
-    The host must not recognise the provider's own error: it would cut the transcript itself, or
-    repeat the turn with its tools.
-    """
-
+    # Not the provider's own error: the host would recognise it, and cut the transcript or repeat
+    # the turn with its tools.
     def __init__(self) -> None:
         super().__init__(
             "the model's provider still refuses the conversation for its size, and nothing more of "
@@ -111,7 +113,7 @@ class SummarizerUnavailable(SummaryError):
 
 
 class SummaryRejected(SummaryError):
-    """The model answered with a text that is no usable summary.
+    """The model's answer is no usable summary.
 
     `reason` is one of "no text", "empty", "too long", "refusal", "echo", "cut off", "error text",
     "tool call", "unfinished JSON", "no order", "not smaller", "unrelated", "repetition".
@@ -127,15 +129,15 @@ class LedgerError(CompressorError):
 
 
 class SessionNotFound(LedgerError, LookupError):
-    """No session, epoch or segment of that name in this namespace."""
+    """The namespace has no such session, epoch or segment."""
 
 
 class LedgerConflict(LedgerError):
-    """Another writer moved the session's tip; read again and take its segment."""
+    """Another writer committed to the session first; open the session again."""
 
 
 class LedgerCorrupt(LedgerError):
-    """What is stored cannot be read, or disagrees with its hash."""
+    """A stored entry cannot be read, or disagrees with its hash."""
 
 
 class StoreUnavailable(LedgerError):

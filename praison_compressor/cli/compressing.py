@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.decision import SKIP_WORDS
 from ..compressor.preview import Part, Preview
-from ..compressor.request import CompressResult
+from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory_store import MemoryStore
@@ -129,7 +129,9 @@ RESULT_FIELDS = (
     "session_id parent_session_id context_status summary_method tokens_before tokens_after "
     "tokens_saved redacted_secrets cost_saved cost_saved_cached usage"
 ).split()
-PREVIEW_FIELDS = "limits budget tokens tokens_after balance would_compress repaired".split()
+PREVIEW_FIELDS = (
+    "window window_source limit trigger target tokens tokens_after balance would_compress repaired"
+).split()
 PART_FIELDS = "name reference start messages tokens_before tokens_after masked to_write why".split()
 """Fields of a result, a preview and a part that `--json` prints."""
 
@@ -325,20 +327,19 @@ def _summary_texts(preview: Preview) -> Iterator[Block]:
 def _size_line(preview: Preview, given: TranscriptArguments, config: CompressorConfig) -> str:
     if given.target:
         return f"Target {given.target:,} tokens."
-    budget = preview.budget
-    source = options_as_flags(preview.limits.source)
+    source = options_as_flags(preview.window_source)
     if config.model is None and config.context_window is None:
         source = "assumed; set --model or --window"
     return (
-        f"Window {preview.limits.window:,} tokens ({source}), "
-        f"{budget.limit:,} of them usable: compress above {budget.trigger:,}, "
-        f"down to {budget.target:,}."
+        f"Window {preview.window:,} tokens ({source}), "
+        f"{preview.limit:,} of them usable: compress above {preview.trigger:,}, "
+        f"down to {preview.target:,}."
     )
 
 
 def _verdict(preview: Preview) -> str:
     if not preview.would_compress:
-        left = preview.budget.trigger - preview.tokens + preview.opening
+        left = preview.trigger - preview.tokens + preview.opening
         why = SKIP_WORDS.get(preview.reason, f"it fits, {left:,} tokens below the trigger")
         return f"Nothing would be done: {why}."
     outputs = f"{pluralize(preview.new_masks, 'tool output')} would be masked or cut"

@@ -1,7 +1,6 @@
 """`Account`: keep a session's bill in the ledger's store.
 
-Every process adds its own cost. If the store fails, the turn goes on, and the bill is written
-later.
+Each process adds its own cost. While the store fails, the cost waits in the process.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ YOUNG_SHARE = 0.1
 
 
 class Account:
-    """Keep a session's bill and last request; thread-safe."""
+    """Keep a session's bill and the time of its last request; thread-safe."""
 
     def __init__(self, key: SessionKey) -> None:
         self._session = Session(*key, tip=key[1], parent=None)
         self.requested = 0.0
-        """Seconds since 1970 of the session's last known request; 0: none."""
+        """Seconds since 1970 of the last known request; 0: none."""
         self._lock = renew_after_fork(threading.Lock())
         self._at_store = renew_after_fork(threading.Lock())  # one thread reads or writes the store
         self._stored = self._written = self._due = Bill()
-        """Parts of the bill: in the store; on its way there; added since."""
+        """Parts of the bill: stored, being stored, not stored yet."""
         self._stored_request = 0.0
         """Time of the newest request in the store; 0: none."""
         self._opened_at = self._read_at = 0.0
-        """Times of the first and the last look at the store."""
+        """Times of the first and the last reading of the store."""
         renew_after_fork(self)
 
     def _at_fork_reinit(self) -> None:
@@ -51,7 +50,7 @@ class Account:
 
     @property
     def bill(self) -> Bill:
-        """Return the bill as this process knows it."""
+        """The bill, as this process knows it."""
         with self._lock:
             return self._stored + self._written + self._due
 
@@ -61,7 +60,7 @@ class Account:
             self.requested = now
 
     def add(self, bill: Bill) -> None:
-        """Add a cost that is not in the store yet."""
+        """Add a cost, not stored yet."""
         with self._lock:
             self._due += bill
 
@@ -78,7 +77,7 @@ class Account:
                 self._read_at, self._opened_at = now, self._opened_at or now
 
     def save(self, store: Store, *, always: bool = False) -> None:
-        """Write unstored costs: at once if many, else every `PACE_SECONDS`."""
+        """Write unstored costs, if many or older than `PACE_SECONDS`."""
         if not (always or self._is_write_due()) or not isinstance(store, NoteStore):
             return
         with self._at_store_alone(waits=always) as is_alone:
@@ -90,7 +89,7 @@ class Account:
             # What an earlier write could not store is still in `_written`.
             self._written, self._due = self._written + self._due, Bill()
             due, requested = self._written, self.requested
-        if due == Bill() and requested <= self._written_until():
+        if due == Bill() and requested <= self._stored_until():
             return
 
         def change(note: str) -> str:
@@ -102,10 +101,7 @@ class Account:
 
     @contextmanager
     def _at_store_alone(self, *, waits: bool) -> Iterator[bool]:
-        """Lock the store access; yield whether this thread has the lock.
-
-        A failure of the store is logged.
-        """
+        """Yield whether this thread may use the store; log the store's failure."""
         is_alone = self._at_store.acquire(blocking=waits)
         try:
             yield is_alone
@@ -117,12 +113,11 @@ class Account:
 
     def _is_write_due(self) -> bool:
         with self._lock:
-            is_late = self.requested - self._written_until() >= PACE_SECONDS
+            is_late = self.requested - self._stored_until() >= PACE_SECONDS
             due = self._written.requests + self._due.requests
             return is_late or due > YOUNG_SHARE * self._stored.requests
 
-    def _written_until(self) -> float:
-        """Return the time after which requests are not in the store."""
+    def _stored_until(self) -> float:
         return self._stored_request or self._opened_at
 
     def _apply_note(self, note: str, written: Bill) -> None:
@@ -134,7 +129,7 @@ class Account:
 
 
 def stored_bill(store: Store, session: Session) -> Bill:
-    """Return the bill that the store has of a session.
+    """Return the stored bill of a session.
 
     Raises:
         LedgerError: the store cannot be read.
@@ -143,11 +138,6 @@ def stored_bill(store: Store, session: Session) -> Bill:
 
 
 def _parse_note(note: str) -> tuple[float, Bill]:
-    """Return time of the last request and bill of a note.
-
-    Raises:
-        LedgerCorrupt: the note has been changed.
-    """
     try:
         values = json.loads(note) if note else {}
         return values.get("requested", 0.0), Bill.from_mapping(values["bill"]) if values else Bill()

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 JOIN_SECONDS = 2.0
-"""Longest wait of a close, or of the interpreter's exit, for a cancelled summary."""
+"""Longest wait for a cancelled summary at `close` and at exit."""
 
 
 class Background:
@@ -42,8 +42,7 @@ class Background:
         with self._lock:
             if self._closed or key in self._running:
                 return False
-            # In a new context: a listener must not count this summary as a part of the request
-            # that began it.
+            # A new context: no listener may count this summary with the request that began it.
             future = contextvars.Context().run(
                 asyncio.run_coroutine_threadsafe, self._run_logged(work), self._start_loop()
             )
@@ -84,7 +83,7 @@ class Background:
         self._running, self._loop, self._end = {}, None, lambda: None
 
     async def _run_logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """Await the work; log a failure once while it repeats."""
+        """Await the work; log a repeated failure once."""
         before, self._failure = self._failure, ""
         try:
             await work()
@@ -108,7 +107,7 @@ def _close_before_executors() -> None:
     register = getattr(threading, "_register_atexit", None)
     if register is not None:
         with contextlib.suppress(RuntimeError):  # the interpreter exits already
-            # Runs before the executors' own function, which was registered earlier.
+            # The newest function runs first, so before that of the executors.
             register(_close_all)
 
 

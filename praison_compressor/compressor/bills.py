@@ -1,6 +1,6 @@
-"""`Bill`: what a session costs, and would cost without this package.
+"""`Bill`: the cost of a session's requests, with and without compression.
 
-Pure. A bill has the usage that the provider reports, and its cost by litellm's table.
+Pure: the usage is what providers report, the prices are litellm's.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ..tokens.models import prices_of
 
 @dataclass(frozen=True)
 class RequestUsage:
-    """The usage that a provider reports for requests, in tokens."""
+    """Tokens of requests, as the provider reports them."""
 
-    input: int = 0
+    prompt_tokens: int = 0
     """Tokens of the whole prompt, with the cached and the written part."""
-    cached: int = 0
-    """Read from the provider's cache."""
-    written: int = 0
-    """Written to the provider's cache for minutes."""
-    written_1h: int = 0
-    """Written to the provider's cache for an hour."""
-    output: int = 0
+    cache_read_tokens: int = 0
+    """Tokens read from the provider's cache."""
+    cache_write_tokens: int = 0
+    """Tokens written to the provider's cache for minutes."""
+    cache_write_1h_tokens: int = 0
+    """Tokens written to the provider's cache for an hour."""
+    completion_tokens: int = 0
     """Tokens of the answers."""
 
     def merge(self, other: RequestUsage) -> RequestUsage:
-        """Return the larger number of each kind: a stream reports in parts."""
+        """Return the larger of each number; a stream reports in parts."""
         return RequestUsage(*map(max, astuple(self), astuple(other)))
 
     def __add__(self, other: RequestUsage) -> RequestUsage:
@@ -46,14 +46,19 @@ class RequestUsage:
         if plain is None:
             return None
         cached, written, written_1h, output = (plain if p is None else p for p in prices[1:])
-        rest = self.input - self.cached - self.written - self.written_1h
-        cost = rest * plain + self.cached * cached + self.output * output
-        return cost + self.written * written + self.written_1h * written_1h
+        rest = self.prompt_tokens - _cache_tokens(self)
+        cost = rest * plain + self.cache_read_tokens * cached + self.completion_tokens * output
+        return cost + self.cache_write_tokens * written + self.cache_write_1h_tokens * written_1h
+
+
+def _cache_tokens(usage: RequestUsage) -> int:
+    written = usage.cache_write_tokens + usage.cache_write_1h_tokens
+    return usage.cache_read_tokens + written
 
 
 @dataclass(frozen=True)
 class Bill:
-    """What a session costs, and would cost without this package."""
+    """A session's cost, and the cost of the same requests uncompressed."""
 
     requests: int = 0
     """Requests whose usage was recorded."""
@@ -64,7 +69,7 @@ class Bill:
     summaries: Usage = field(default_factory=Usage)
     """Tokens and US dollars of the auxiliary model."""
     without: RequestUsage = field(default_factory=RequestUsage)
-    """What the same requests would have used without this package, by our count."""
+    """Tokens of the same requests without compression, by our count."""
     without_cost: float | None = 0.0
     """US dollars of `without`; None where a model has no listed price."""
     kept_steps: int = 0
@@ -74,14 +79,14 @@ class Bill:
 
     @property
     def total(self) -> float | None:
-        """Return US dollars with the summaries; None where a price is unknown."""
+        """US dollars, summaries included; None where a price is unknown."""
         return None if self.cost is None else self.cost + (self.summaries.cost or 0.0)
 
     @classmethod
     def of(
         cls, usage: RequestUsage, without: RequestUsage, model: str | None, *, is_new: bool = True
     ) -> Bill:
-        """Return the bill of a request, or of a stream's later report."""
+        """Return the bill of a request, or of its stream's later report."""
         cost, without_cost = usage.cost(model), without.cost(model)
         return cls(int(is_new), usage, cost, without=without, without_cost=without_cost)
 
@@ -112,29 +117,13 @@ class Bill:
         return [*lines, f"Without praison_compressor: {alone}"]
 
 
-def uncompressed_usage(
-    usage: RequestUsage, saved: int, added: int, *, is_warm: bool
-) -> RequestUsage:
-    """Return the usage of a request with its whole transcript.
-
-    Args:
-        saved: tokens that compression saved in this request.
-        added: tokens of the transcript that the request before did not have.
-        is_warm: whether the provider's cache had the request before.
-    """
-    whole = usage.input + max(0, saved)
-    cached = max(0, whole - max(0, added)) if is_warm else 0
-    written = whole - cached if usage.written else 0
-    hour = whole - cached if usage.written_1h and not written else 0
-    return RequestUsage(whole, cached, written, hour, usage.output)
-
-
 def _usage_text(usage: RequestUsage) -> str:
-    parts = [f"{short_count(usage.cached)} cached"] if usage.cached else []
-    written = usage.written + usage.written_1h
+    parts = [f"{short_count(usage.cache_read_tokens)} cached"] if usage.cache_read_tokens else []
+    written = usage.cache_write_tokens + usage.cache_write_1h_tokens
     parts += [f"{short_count(written)} written to the cache"] if written else []
     inner = f" ({', '.join(parts)})" if parts else ""
-    return f"{short_count(usage.input)} input{inner}, {short_count(usage.output)} output"
+    read, answered = map(short_count, (usage.prompt_tokens, usage.completion_tokens))
+    return f"{read} input{inner}, {answered} output"
 
 
 def _add_known(left: Any, right: Any) -> Any:
@@ -147,7 +136,7 @@ def _dollars(cost: float | None) -> str:
 
 def short_count(tokens: int) -> str:
     """Return tokens in few letters: `980`, `9.1k`, `157k`."""
-    if tokens < 1_000:  # below 0 too
+    if tokens < 1_000:
         return str(tokens)
     return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
 
@@ -161,22 +150,20 @@ def field_of(holder: Any, name: str) -> Any:
 
 
 def read_usage(answer: Any) -> RequestUsage | None:
-    """Return the usage in an answer or its piece, or None.
-
-    The last event of a response carries the whole response, and so does the host's stream of it.
-    """
+    """Return the usage in an answer or a stream's piece, or None."""
     if isinstance(answer, tuple):  # text, calls, response
         answer = answer[-1] if answer else None
-    # litellm keeps usage that a provider sends unasked, as Anthropic does, in `_hidden_params`.
+    # A Responses event holds the response. litellm keeps usage that nobody asked for, as
+    # Anthropic sends it, in `_hidden_params`.
     for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
         usage = _parse_usage(field_of(holder, "usage"))
-        if usage.input:
+        if usage.prompt_tokens:
             return usage
     return None
 
 
 def read_whole_usage(answer: Any) -> RequestUsage | None:
-    """Return the usage, with cached tokens counted as input, or None.
+    """Return the usage with the cached part in `prompt_tokens`, or None.
 
     `answer` may be the usage itself.
     """
@@ -185,11 +172,10 @@ def read_whole_usage(answer: Any) -> RequestUsage | None:
     if not usage or any(field_of(raw, n) for n in ("prompt_tokens", "input_tokens_details")):
         return usage
     # Anthropic's own API counts `input_tokens` without the cached and the written part.
-    return replace(usage, input=usage.input + usage.cached + usage.written + usage.written_1h)
+    return replace(usage, prompt_tokens=usage.prompt_tokens + _cache_tokens(usage))
 
 
 def _parse_usage(usage: Any) -> RequestUsage:
-    """Read usage fields by OpenAI's names or litellm's for Anthropic."""
     chat, items = field_of(usage, "prompt_tokens_details"), field_of(usage, "input_tokens_details")
     split = field_of(chat, "cache_creation_token_details") or field_of(usage, "cache_creation")
     hour = _first_positive((split, "ephemeral_1h_input_tokens"))
@@ -199,20 +185,19 @@ def _parse_usage(usage: Any) -> RequestUsage:
         (chat, "cache_write_tokens"),
     )
     return RequestUsage(
-        input=_first_positive((usage, "prompt_tokens"), (usage, "input_tokens")),
-        cached=_first_positive(
+        prompt_tokens=_first_positive((usage, "prompt_tokens"), (usage, "input_tokens")),
+        cache_read_tokens=_first_positive(
             (chat, "cached_tokens"),
             (items, "cached_tokens"),
             (usage, "cache_read_input_tokens"),
             (usage, "prompt_cache_hit_tokens"),
         ),
-        written=max(0, written - hour),
-        written_1h=hour,
-        output=_first_positive((usage, "completion_tokens"), (usage, "output_tokens")),
+        cache_write_tokens=max(0, written - hour),
+        cache_write_1h_tokens=hour,
+        completion_tokens=_first_positive((usage, "completion_tokens"), (usage, "output_tokens")),
     )
 
 
-def _first_positive(*fields: tuple[Any, str]) -> int:
-    """Return the first positive number of these fields (holder, name), or 0."""
+def _first_positive(*fields: tuple[Any, str]) -> int:  # (holder, name)
     values = (field_of(holder, name) for holder, name in fields)
     return next((v for v in values if isinstance(v, int) and v > 0), 0)

@@ -1,8 +1,6 @@
-"""Resolve a user's choices: messages to keep, a range, their references.
+"""Resolve a user's choices: messages to keep, and a range to compress.
 
-A request names messages to keep (`Request.keep`). Its commit records their steps as "keep" segments
-in the ledger, which later requests read. Before, an agent holds the messages in its `Choices`
-(praisonai/conversations.py). A range is not recorded.
+A commit records the steps of kept messages as "keep" segments. A range is not recorded.
 """
 
 from __future__ import annotations
@@ -43,17 +41,14 @@ def resolve_choices(request: Request, view: View, references: Mapping[str, int])
 
 
 def requested_references(request: Request, resolved: Request, view: View) -> dict[str, int]:
-    """Return the references that a request names, with transcript indices."""
+    """Return reference -> transcript index, for the request's references."""
     pairs = zip(request.choices, resolved.choices, strict=True)
     index = view.transcript.origins.index
     return {choice: index(origin) for choice, origin in pairs if isinstance(choice, str)}
 
 
 def apply_choices(request: Request, view: View, references: Mapping[str, int]) -> View:
-    """Return the view with the messages that the user keeps.
-
-    The ledger has the choices of earlier calls.
-    """
+    """Return the view with the user's kept messages and range."""
     if not request.has_choices and not recorded_keeps(view):
         return view
     resolved = resolve_choices(request, view, references)
@@ -77,7 +72,7 @@ def recorded_keeps(view: View) -> list[Segment]:
 
 
 def new_keeps(view: View) -> Iterator[range]:
-    """Yield the chosen steps that the ledger does not have yet."""
+    """Yield the kept steps that the ledger does not have."""
     recorded = {segment.run for segment in recorded_keeps(view)}
     for step in view.transcript.steps:
         if step.start in view.user_kept and view.digests[step.start : step.stop] not in recorded:
@@ -85,7 +80,7 @@ def new_keeps(view: View) -> Iterator[range]:
 
 
 def _find_origin(view: View, references: Mapping[str, int], option: str, choice: Choice) -> int:
-    """Return the caller's index of a reference, or a valid index unchanged."""
+    """Return an index in the caller's list, from a reference or index."""
     origins = view.transcript.origins
     if isinstance(choice, int):
         if choice in origins:
@@ -105,7 +100,7 @@ def _find_origin(view: View, references: Mapping[str, int], option: str, choice:
 
 
 def _find_index(view: View, references: Mapping[str, int], number: int, message: int) -> int | None:
-    """Return the index of a segment's message, recorded or previewed."""
+    """Return the transcript index of the reference s<number>.<message>, or None."""
     if 1 <= number <= len(view.segments):
         indices = _indices_of_segment(view, view.segments[number - 1])
         if 1 <= message <= len(indices):
@@ -114,7 +109,6 @@ def _find_index(view: View, references: Mapping[str, int], number: int, message:
 
 
 def _indices_of_segment(view: View, segment: Segment) -> list[int]:
-    """Return the indices of a segment's messages, in archive order."""
     for start, end, laid in view.all_tiles:
         if laid is segment:
             return sort_by_origin(view, range(start, end))
@@ -126,14 +120,14 @@ def _indices_of_segment(view: View, segment: Segment) -> list[int]:
 
 
 def new_references(view: View, plan: Plan) -> dict[str, int]:
-    """Return the references that a plan gives to messages, with their indices."""
+    """Return reference -> index, for the messages that a plan replaces."""
     runs = [range(job.start, job.end) for job in plan.jobs]
     runs += [range(index, index + 1) for index in sorted([*plan.masks, *plan.excerpted])]
     return _references_in(view, enumerate(runs, len(view.segments) + 1))
 
 
 def known_references(view: View) -> dict[str, int]:
-    """Return the references of messages that the view replaces, with their indices."""
+    """Return reference -> index, for the messages that the view replaces."""
     numbers = {id(segment): number for number, segment in enumerate(view.segments, 1)}
     return _references_in(view, ((numbers[id(s)], range(a, b)) for a, b, s in view.all_tiles))
 

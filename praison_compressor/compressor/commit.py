@@ -1,25 +1,20 @@
-"""`Committer`: commit a decision, or report why a due compression is skipped.
+"""`Committer`: commit a decision, or report why a compression is skipped.
 
-It holds the session's lease, asks the hook, writes the texts, commits the segments and returns the
-result.
+A commit asks the hook, writes the texts and appends their segments.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import logging
-import threading
 import time
-import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..concurrency import renew_after_fork, start_thread
-from ..errors import LedgerError
+from ..concurrency import start_thread
 from ..events import Event, Hook
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import BoundedStore, Store
@@ -30,8 +25,9 @@ from .choices import new_keeps, new_references
 from .decision import FIXED, SKIP_WORDS, Decision
 from .plan_texts import PlanTexts
 from .projection import Projector, skeleton_of
-from .request import CompressResult, SessionKey, add_cost, result_of, usage_of
-from .session_state import SessionStates
+from .request import SessionKey
+from .result import CompressResult, add_cost, result_of, usage_of
+from .session_states import SessionStates
 
 logger = logging.getLogger(__name__)
 
@@ -47,17 +43,6 @@ class Committer:
     plan_texts: PlanTexts
     emit: Callable[[Event], None]
     hook: Hook | None
-
-    @contextlib.asynccontextmanager
-    async def hold(self, session: Session) -> AsyncIterator[None]:
-        """Let one caller at a time compress a session, in all processes."""
-        while (worker := self.sessions.enter(session.key)) is not None:
-            await asyncio.wrap_future(worker)
-        try:
-            async with hold_lease(self.store, session):
-                yield
-        finally:
-            self.sessions.leave(session.key)
 
     async def commit(self, decision: Decision) -> CompressResult | None:
         """Commit a decision; return its result, or None if the hook refuses.
@@ -86,12 +71,11 @@ class Committer:
     async def _write(self, decision: Decision) -> tuple[Session, Sequence[SegmentText]]:
         """Write the texts and append their segments; return session and texts.
 
-        The unreported cost of earlier texts is added to the first text, so that the ledger has the
-        whole cost.
+        The first text also carries the unreported cost: the ledger has the whole cost.
         """
         key = decision.view.session.key
         dropped = await asyncio.to_thread(self.dropped_messages, decision)
-        # A previewed text may refer to a message that the archive would drop by now.
+        # A previewed text may reference a message that the archive would drop now.
         shown = decision.texts if dropped <= (decision.dropped or frozenset()) else ()
         decision = replace(decision, dropped=dropped)
         texts = shown or await self.plan_texts.write(decision)
@@ -100,7 +84,7 @@ class Committer:
         try:
             session = await asyncio.to_thread(self._append, replace(decision, texts=charged))
         except BaseException:
-            # The preview still holds its own texts and their cost for the next try.
+            # A preview keeps its texts and their cost for the next try.
             cost = Usage() if shown else usage_of(texts)
             self.sessions.add_unreported_usage(key, unreported + cost)
             raise
@@ -114,10 +98,7 @@ class Committer:
         return self.store.commit(view.session, entries, skeleton_of(after))
 
     def dropped_messages(self, decision: Decision) -> frozenset[int]:
-        """Return the messages that the archive would drop at the commit.
-
-        The numbers are indices of the caller's list.
-        """
+        """Return the caller's indices of messages that the archive would drop."""
         if not isinstance(self.store, BoundedStore):
             return frozenset()
         view = decision.view
@@ -133,10 +114,9 @@ class Committer:
     # -------------------------------------------------------------- skips
 
     def report_skip(self, decision: Decision) -> None:
-        """Report once why a compression is skipped, or cannot reach the trigger.
+        """Report once why a compression is skipped or cannot reach the trigger.
 
-        No compression reaches the trigger if the fixed messages alone exceed it. FIXED is reported
-        once in a session, any other reason once in an epoch.
+        FIXED is reported once in a session, another reason once in an epoch.
         """
         view, reason, session = decision.view, decision.reason, decision.view.session
         trigger = decision.request.budget.trigger
@@ -216,7 +196,7 @@ async def ask_hook(hook: Hook | None, event: Event, key: SessionKey) -> str | Li
         return None
     token = _asked_session.set(key)
     try:
-        # A hook may block: call it in a thread. An async hook only makes its coroutine there.
+        # A hook may block, so a thread calls it. The coroutine of an async hook runs here.
         answer = await asyncio.wrap_future(start_thread(lambda: hook(event)))
         answer = await answer if inspect.isawaitable(answer) else answer
     except (Exception, SystemExit):
@@ -228,88 +208,3 @@ async def ask_hook(hook: Hook | None, event: Event, key: SessionKey) -> str | Li
         return answer
     logger.warning("the hook before a compression gave %r: expected None, False or text", answer)
     return None
-
-
-# -------------------------------------------------------------- the lease of a session
-
-LEASE_SECONDS = 6.0
-"""A crashed holder's lease ends after this time; a live holder renews it every quarter."""
-
-LEASE_PATIENCE_SECONDS = 600.0
-"""Longest wait for a lease. A hung holder may renew forever, so the compression then starts without
-the lease; the commit decides the race."""
-
-POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
-"""The pause grows, so that hundreds of waiting processes do not overload a small store."""
-
-
-class _Lease:
-    """One holder's claim to write a session's summary, renewed until its release."""
-
-    def __init__(self, store: Store, session: Session, seconds: float) -> None:
-        self._store = store
-        self._session = session
-        self._seconds = seconds
-        self._holder = uuid.uuid4().hex
-        self._over = threading.Event()
-        # A renewal still on its way must not outlive the release.
-        self._lock = renew_after_fork(threading.Lock())
-
-    def claim(self) -> bool:
-        with self._lock:
-            is_over = self._over.is_set()
-            return not is_over and self._store.claim(self._session, self._holder, self._seconds)
-
-    def renew(self) -> None:
-        while not self._over.wait(self._seconds / 4):
-            with contextlib.suppress(LedgerError):  # the commit decides the race
-                self.claim()
-
-    def release(self) -> None:
-        with self._lock:
-            self._over.set()
-            try:
-                self._store.release(self._session, self._holder)
-            except LedgerError as error:  # the work under the lease is done
-                logger.info("a lease could not be released, it ends by itself: %s", error)
-
-
-@contextlib.asynccontextmanager
-async def hold_lease(
-    store: Store,
-    session: Session,
-    *,
-    seconds: float = LEASE_SECONDS,
-    patience_seconds: float = LEASE_PATIENCE_SECONDS,
-) -> AsyncIterator[None]:
-    """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
-    lease = _Lease(store, session, seconds)
-    try:
-        if await _wait_for(lease, patience_seconds):
-            # In a separate thread: a busy loop or a full executor must not lose the lease.
-            with contextlib.suppress(RuntimeError):  # the interpreter exits
-                start_thread(lease.renew)
-        else:
-            logger.warning("session %s: its lease was never released", session.id)
-        yield
-    finally:
-        try:
-            # In a separate thread: a second cancellation would remove a release that is queued in
-            # the executor.
-            released = start_thread(lease.release)
-        except RuntimeError:  # the interpreter exits: no thread can be started
-            lease.release()
-        else:
-            await asyncio.wrap_future(released)
-
-
-async def _wait_for(lease: _Lease, patience_seconds: float) -> bool:
-    """Claim the lease; return False if another holder outlasts the patience."""
-    end = time.monotonic() + patience_seconds
-    pause = POLL_SECONDS
-    while not await asyncio.to_thread(lease.claim):
-        if time.monotonic() > end:
-            return False
-        await asyncio.sleep(pause)
-        pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
-    return True

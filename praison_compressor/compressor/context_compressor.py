@@ -23,14 +23,16 @@ from ..summaries.protocol import as_summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from .background import Background
+from .billing import Billing
 from .bills import Bill
 from .commit import Committer
 from .pipeline import Pipeline
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
 from .projection import Projector
-from .request import CompressResult, Mode, Options, RequestReader, check_constructor
-from .session_state import Billing, SessionStates
+from .request import Mode, Options, RequestReader, check_argument, check_constructor
+from .result import CompressResult
+from .session_states import SessionStates
 from .stored_sessions import StoredSessions, default_store
 from .telemetry import Telemetry, emit
 
@@ -57,15 +59,17 @@ class ContextCompressor:
     Calls without a `session_id` share one random session: give each conversation an id.
 
     Args:
+        config: the options. None: the defaults.
         summarizer: the model that writes summaries. None: `auxiliary_model`, else no model.
         store: the ledger. None: the store at `config.store_url`, else memory.
+        tokens: counts tokens. None: a `TokenCounter` for `config.model`.
         on_event: called with each `Event`.
         telemetry: called with each `Event`. None: `Telemetry()` with the global providers.
-        before_compression: called before each compression with the `Event` "started", in a thread
-            or async. None continues. False refuses this compression; a view above the window is
-            still made to fit. A text instructs the summarizer. An exception is logged and refuses
-            nothing.
-        sessions: the memory of sessions between turns; compressors of one agent share it.
+        before_compression: called in a thread, or async, with the `Event` "started" of each
+            compression. False refuses the compression, but a view above the window is still
+            shortened. A text instructs the summarizer. None continues. An exception is logged and
+            refuses nothing.
+        shares_sessions_with: a compressor whose memory of sessions this one uses too.
         clock: returns seconds since 1970. None: `time.time`.
     """
 
@@ -79,7 +83,7 @@ class ContextCompressor:
         on_event: Listener | None = None,
         telemetry: Listener | None = None,
         before_compression: Hook | None = None,
-        sessions: SessionStates | None = None,
+        shares_sessions_with: ContextCompressor | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         check_constructor(
@@ -91,19 +95,20 @@ class ContextCompressor:
             before_compression=before_compression,
             clock=clock,
         )
+        shares = shares_sessions_with
+        is_compressor = isinstance(shares, ContextCompressor)
+        check_argument("shares_sessions_with", shares, is_compressor, "a ContextCompressor")
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
-        self.sessions = sessions or SessionStates()
-        self.background = Background()
-        """Writes summaries off the request path."""
+        self._sessions: SessionStates = SessionStates() if shares is None else shares._sessions
+        self._background = Background()
         summarizer = as_summarizer(summarizer)
         self._requests = RequestReader(self.config, self.tokens, self.session_id, summarizer)
         projector = Projector(self.config, self.store, self.tokens)
         self._stored = StoredSessions(self.store, self._requests, projector)
-        self.billing = Billing(self.store, self._requests, self.sessions, clock or time.time)
-        """Charges sessions; an adapter of a host adds to their accounts."""
+        self._billing = Billing(self.store, self._requests, self._sessions, clock or time.time)
         report = functools.partial(emit, telemetry or Telemetry(), on_event)
         on_disk = redacts_secrets(self.store)
         writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
@@ -114,7 +119,7 @@ class ContextCompressor:
         committer = Committer(
             store=self.store,
             tokens=self.tokens,
-            sessions=self.sessions,
+            sessions=self._sessions,
             projector=projector,
             plan_texts=plan_texts,
             emit=writer.emit,
@@ -122,13 +127,13 @@ class ContextCompressor:
         )
         return Pipeline(
             tokens=self.tokens,
-            sessions=self.sessions,
+            sessions=self._sessions,
             projector=projector,
             stored=self._stored,
             plan_texts=plan_texts,
             committer=committer,
-            background=self.background,
-            billing=self.billing,
+            background=self._background,
+            billing=self._billing,
         )
 
     # -------------------------------------------------------------- views
@@ -136,11 +141,12 @@ class ContextCompressor:
     async def compress(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """Return the messages while they fit, else with their middle summarized.
 
-        An option left out or None means the configured value. `messages` is not changed.
+        Other threads do the work. The first request of 770,000 tokens still stops the event loop
+        for up to 0.2 s at a time. `messages` is not changed.
 
         Args:
             messages: the whole transcript, or a view of it.
-            options:
+            options: None means the configured value.
                 session_id: stable or epoch id of the session; default: this object's `session_id`.
                 protect_last_n_tokens: newest tokens kept verbatim where they fit.
                 summary_target_tokens: tokens of prose asked of the model for a summary.
@@ -168,7 +174,7 @@ class ContextCompressor:
         """Call `compress` from anywhere, also from inside a running event loop."""
         return self._pipeline.compress_sync(self._requests.read(messages, options))
 
-    def best(
+    def fallback_view(
         self,
         messages: Sequence[Any],
         *,
@@ -178,11 +184,13 @@ class ContextCompressor:
         """Return the best valid view without model and write; never raise.
 
         Messages that cannot fit are shortened. Unreadable messages come back unchanged.
-        The failure `logged` is not logged again.
+
+        Args:
+            logged: a failure that the caller logged; it is not logged again.
         """
         try:
             request = self._requests.read(messages, options, Mode.READ_ONLY)
-            return self._pipeline.best(request, logged)
+            return self._pipeline.fallback_view(request, logged)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
         except Exception:
@@ -198,10 +206,10 @@ class ContextCompressor:
     def preview(
         self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
     ) -> Preview:
-        """Return what `compress` would keep, mask and summarize, with texts; record nothing.
+        """Return what `compress` would keep, mask and summarize; record nothing.
 
-        A `compress` of the same transcript and options then commits exactly this; `keep`, `since`
-        and `until` need not be repeated. With `write` a model is asked for the summaries now.
+        The next `compress` of the same transcript and options commits exactly this, without the
+        options `keep`, `since` and `until` too. With `write` a model writes the summaries now.
 
         Raises:
             CompressorError: as `compress` would.
@@ -217,30 +225,45 @@ class ContextCompressor:
         """
         return self._pipeline.context_use(self._requests.read(messages, options, Mode.READ_ONLY))
 
-    def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
+    def summarize_if_cold(
+        self, messages: Sequence[Any] | None = None, **options: Unpack[Options]
+    ) -> bool:
         """Begin the next summary if the cache is cold; return whether begun.
 
-        Call it from an application's idle loop. It begins once in each silence, above
-        `idle_trigger_ratio` of the trigger. Without `messages` it reads the session's last
-        transcript from memory or the store.
+        Call this from an application's idle loop. In each silence at most one summary begins, above
+        `idle_trigger_ratio` of the trigger. Without `messages` the session's last transcript is
+        read.
 
         Raises:
             CompressorError: as `compress` would.
         """
-        return self._pipeline.idle(self._requests.read(messages or (), options, Mode.BACKGROUND))
+        request = self._requests.read(messages or (), options, Mode.BACKGROUND)
+        return self._pipeline.summarize_if_cold(request)
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
-        """Add the last request's usage to the session's bill; return it.
+        """Add the last request's usage to the session's bill; return the bill.
 
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
-        dictionary of its shape. The bill is written to the store at `close`; before, every 30
-        seconds, or sooner if its requests grew by 10 %.
+        dictionary of the same shape. `close` writes the bill to the store; so does every call after
+        30 seconds, or after 10 % more requests.
         """
-        return self.billing.record(answer, session_id)
+        return self._billing.record(answer, session_id)
 
     def bill(self, session_id: str | None = None) -> Bill:
         """Return what the session has cost, in other processes too."""
-        return self.billing.bill(session_id)
+        return self._billing.bill(session_id)
+
+    def add_to_bill(self, bill: Bill, *, session_id: str | None = None) -> None:
+        """Add a cost to the session's bill; `save_bill` writes the bill."""
+        self._billing.account(session_id).add(bill)
+
+    def save_bill(self, session_id: str | None = None) -> None:
+        """Write the session's bill to the store, as often as `record_usage` does."""
+        self._billing.account(session_id).save(self.store)
+
+    def save_bills(self) -> None:
+        """Write the bills of all sessions to the store."""
+        self._billing.save_all()
 
     # -------------------------------------------------------------- transcripts
 
@@ -260,20 +283,22 @@ class ContextCompressor:
         return self._stored.verbatim(messages, session_id)
 
     def resume(
-        self, session_id: str | None = None, token_budget: int | None = None
+        self, session_id: str | None = None, target_tokens: int | None = None
     ) -> CompressResult:
         """Return a stored session's messages if they fit, else their view.
 
-        The messages are those of the last compression or `save`. `token_budget` None: the trigger.
+        The messages are those of the last compression or `save`. They fit up to `target_tokens`;
+        None: the trigger.
 
         Raises:
             SessionNotFound: the store has no such session.
-            BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
+            BudgetTooSmall: what cannot be dropped exceeds `target_tokens`.
             LedgerError: the store cannot be read.
         """
         messages = self._stored.transcript(session_id)
-        request = self._requests.read_resume(messages, session_id, token_budget)
-        wanted = request.budget.trigger if token_budget is None else token_budget
+        options: Options = {"session_id": session_id, "target_tokens": target_tokens}
+        request = self._requests.read(messages, options, Mode.READ_ONLY)
+        wanted = request.budget.trigger if target_tokens is None else target_tokens
         if self.tokens.messages(messages) <= wanted:
             return self._pipeline.verbatim_result(request)
         return self._pipeline.compress_sync(request)
@@ -281,8 +306,7 @@ class ContextCompressor:
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.
 
-        A compression records its transcript, a quiet turn does not. Return False without messages
-        or if another writer was faster: the recorded transcript stays.
+        Return False without messages, or if another writer was faster.
 
         Raises:
             InvalidMessages: not a list of chat messages.
@@ -295,8 +319,8 @@ class ContextCompressor:
     ) -> tuple[Callable[..., str], ...]:
         """Return two tools by which an agent searches and reads the archive.
 
-        Summaries name the tools with `recall=True` in the configuration. All answers of one pair
-        take at most `turn_tokens` (None: no bound): make a new pair for each turn.
+        All answers of one pair take at most `turn_tokens` (None: no bound), so make a new pair for
+        each turn. With `recall=True` in the configuration summaries name the tools.
 
         Raises:
             ConfigError: `session_id` or `turn_tokens` cannot work.
@@ -308,10 +332,12 @@ class ContextCompressor:
     ) -> str:
         """Return the messages of a reference (s2.14, s2.14:900-940) word for word.
 
-        "" lists the session's segments, "s2" returns a segment's outline. The answer takes at most
-        `tokens` and names the rest. Any other text is answered with the syntax of references.
+        "" lists the session's segments, "s2" returns a segment's outline. Any other text is
+        answered with the syntax of references. The answer takes at most `tokens`, 100 or more, and
+        names the rest.
 
         Raises:
+            ConfigError: `reference` is no text, or `tokens` cannot work.
             LedgerError: the store cannot be read.
         """
         return self._stored.read(reference, session_id, tokens)
@@ -320,8 +346,8 @@ class ContextCompressor:
         """Undo the newest compression; return its segments, () without one.
 
         The next view has the originals word for word, until the window is full or `force` is given.
-        A second call undoes the compression before. The ledger loses no entry. The same compression
-        later takes the undone text.
+        The same compression later reuses the undone text. A second call undoes the compression
+        before.
 
         Raises:
             LedgerConflict: another writer committed to the session meanwhile.
@@ -332,17 +358,21 @@ class ContextCompressor:
     def save_all(self) -> int:
         """Save the last transcript of every session; return how many were recorded.
 
-        Sessions that were compressed or forgotten in part since then are skipped: their last
-        transcript is outdated or holds forgotten words. Failures of the store are logged.
+        Sessions that were compressed or forgotten in part since then are skipped. Failures of the
+        store are logged.
         """
-        return self._stored.save_turns(s.last_turn for s in self.sessions.states() if s.last_turn)
+        return self._stored.save_turns(s.last_turn for s in self._sessions.states() if s.last_turn)
+
+    def wait_for_summaries(self, seconds: float | None = None) -> bool:
+        """Wait for summaries in the background; return False after `seconds`."""
+        return self._background.wait(seconds)
 
     def close(self) -> None:
         """Cancel the background's work, save the newest transcripts, close the store.
 
         A failure of the store is logged.
         """
-        self.background.close()
+        self._background.close()
         self.save_all()
-        self.billing.save_all()
+        self._billing.save_all()
         self.store.close()

@@ -1,7 +1,6 @@
-"""Decide whether to compress a view now, and why; price the plan.
+"""Decide whether a view is compressed now, and why.
 
-Pure: the request carries the budget, the session's prices and pace, and the cache's state. No timer
-runs; a cold cache is noticed when the next request arrives.
+Pure: the request has the budget, the prices and the state of the provider's cache.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .choices import new_keeps, new_references, requested_references, resolve_ch
 from .request import Mode, Request
 
 SOFT_RATIO = 0.85
-"""Share of the trigger; the background prepares a summary above it."""
+"""Share of the trigger above which the background begins a summary."""
 
 Reason = Literal["due", "asked", "cold cache", "fits", "fixed part", "no gain", "price", "veto"]
 """Why a view is compressed (the first three), or not."""
@@ -57,12 +56,12 @@ class Decision:
     plan: Plan
     """Empty without a compression."""
     reason: Reason
-    """DUE, ASKED or COLD of a compression; another one of none."""
+    """DUE, ASKED or COLD if the view is compressed; another reason if not."""
     texts: tuple[SegmentText, ...] = ()
-    """The plan's summaries; () while they are to be written."""
+    """The plan's summaries; () until they are written."""
     dropped: frozenset[int] | None = None
-    """Messages the archive will drop, by the caller's index; texts must not reference them. None:
-    nothing is archived, and texts reference nothing."""
+    """The caller's indices of messages that the archive will drop. Texts must not reference these
+    messages. None: nothing is archived."""
 
     @property
     def is_compression(self) -> bool:
@@ -77,7 +76,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class RememberedPreview:
-    """What a preview showed: the next compression of the request commits it."""
+    """A shown preview; the next compression of the same request commits it."""
 
     decision: Decision
     """With the user's choices as indices in the caller's list."""
@@ -86,7 +85,7 @@ class RememberedPreview:
 
     @classmethod
     def of(cls, decision: Decision, before: RememberedPreview | None) -> RememberedPreview:
-        """Return what a preview shows, with references; `before` is the newest preview."""
+        """Return a decision's preview; `before` is the session's previous preview."""
         request, view = decision.request, decision.view
         resolved = resolve_choices(request, view, before.references_in(view) if before else {})
         references = new_references(view, decision.plan)
@@ -101,7 +100,7 @@ class RememberedPreview:
         return view.digests[: len(before.digests)] == before.digests
 
     def references_in(self, view: View) -> Mapping[str, int]:
-        """Return the references that the preview showed for the view."""
+        """Return the references that the preview showed; none if outdated."""
         return self.references if self._is_valid_for(view) else {}
 
     def is_committed_by(self, request: Request, view: View) -> bool:
@@ -139,7 +138,7 @@ def decide(
     if planned is not None and _is_worth_its_price(view, planned, budget):
         cause: Reason = ASKED if request.wants_compression else COLD if is_only_cold else DUE
         return Decision(request, view, planned, cause)
-    return Decision.without(request, view, _reason_without(view, budget, planned))
+    return Decision.without(request, view, _reason_without_plan(view, budget, planned))
 
 
 def _is_worth_its_price(view: View, planned: Plan, budget: Budget) -> bool:
@@ -148,8 +147,7 @@ def _is_worth_its_price(view: View, planned: Plan, budget: Budget) -> bool:
     return is_urgent or budget.costs is None or balance_of(view, planned, budget.costs).pays
 
 
-def _reason_without(view: View, budget: Budget, planned: Plan | None) -> Reason:
-    """Return the reason of a decision with an empty plan."""
+def _reason_without_plan(view: View, budget: Budget, planned: Plan | None) -> Reason:
     if any(new_keeps(view)):
         return ASKED  # to record the user's choice
     if view.fixed_tokens() > budget.trigger:
@@ -162,11 +160,10 @@ def _reason_without(view: View, budget: Budget, planned: Plan | None) -> Reason:
 def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
     """Return the tokens above which a view is compressed.
 
-    The mark is `share` of the trigger, lower with a cold cache. After an undo it is the limit, or
-    the next turn would reverse the undo.
+    With a warm cache this is `share` of the trigger.
     """
     budget, config = request.budget, request.config
-    if session.was_undone:
+    if session.was_undone:  # below the limit the next turn would reverse the undo
         return budget.limit
     trigger = int(budget.trigger * share)
     cold = max(int(budget.trigger * config.idle_trigger_ratio), config.token_floor)
@@ -174,8 +171,8 @@ def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
 
 
 def quiet_limit(request: Request, session: Session, *, is_busy: bool) -> int:
-    """Return the tokens below which appended messages need no full read."""
-    if is_busy:  # while a summary is written, send the whole as long as it fits
+    """Return the tokens up to which a growing view needs no decision."""
+    if is_busy:  # while a summary is written, send all messages that fit
         return request.budget.limit
     return trigger_of(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)
 
@@ -189,7 +186,7 @@ FREE = Prices(0.0, None, None, None, 0.0)
 def costs_of(request: Request, *, is_cached: bool) -> Costs | None:
     """Return a request's prices; None without a known price.
 
-    `is_cached` is False once the provider's reports show that no cache serves the session.
+    `is_cached` says whether the provider caches the session's prompts.
     """
     reader = prices_of(request.config.model)
     writer = prices_of(request.writer) if request.budget.has_model else FREE

@@ -1,12 +1,8 @@
 """`Pipeline`: look, decide, commit and return the result.
 
-Each step returns the next step's argument: a session, a view, a decision, a result. What later
-turns need is written to `SessionStates`. The request's mode says what is recorded, and who waits
-for the model.
-
-A compression that loses the race to another writer's commit is decided again. After
-`MOST_CONFLICTS` lost races `LedgerConflict` is raised. In the background mode a commit of masks
-alone is not tried again: the view is sent without a commit.
+Each step returns the next step's argument: a session, a view, a decision, a result. `SessionStates`
+remembers what later turns need. The request's mode says what is recorded, and who waits for the
+model. If another writer commits first, the request is decided again.
 """
 
 from __future__ import annotations
@@ -24,6 +20,7 @@ from ..tokens.counter import TokenCounter
 from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
+from .billing import Billing
 from .commit import Committer, is_inside_hook
 from .decision import (
     FITS,
@@ -35,21 +32,22 @@ from .decision import (
     quiet_limit,
     trigger_of,
 )
+from .lease import hold_session
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector, last_turn_of
-from .request import CompressResult, Mode, Request, result_of
-from .session_state import Billing, SessionStates
+from .request import Mode, Request
+from .result import CompressResult, result_of
+from .session_states import SessionStates
 from .stored_sessions import StoredSessions
 
 logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
-"""Most commit conflicts in one call; with a damaged tip every commit conflicts."""
+"""Most tries of one commit. With a damaged tip every try conflicts."""
 
 SHORTENED_SHARE = 0.75
-"""Share of the window for shortened messages that may not be dropped; a summary and a tail get the
-rest."""
+"""Share of the limit for shortened fixed messages. Summary and tail get the rest."""
 
 
 @dataclass(eq=False)
@@ -68,21 +66,21 @@ class Pipeline:
     # -------------------------------------------------------------- compress
 
     async def compress(self, request: Request) -> CompressResult:
-        """Return the request's result; block other threads only."""
-        session, result, due = await asyncio.to_thread(self._answer, request)
-        if due is not None:
-            result = await self._carry_out(due)
-        return self._add_bill_and_tools(request, session, result)
+        """Return the request's result; read and count in other threads."""
+        session, answer = await asyncio.to_thread(self._answer, request)
+        if isinstance(answer, Decision):
+            answer = await self._carry_out(answer)
+        return self._add_bill_and_tools(request, session, answer)
 
     def compress_sync(self, request: Request) -> CompressResult:
-        """Return the request's result, inside an event loop too."""
-        session, result, due = self._answer(request)
-        if due is not None:
-            result = run(self._carry_out(due))
-        return self._add_bill_and_tools(request, session, result)
+        """Return the request's result, also from inside an event loop."""
+        session, answer = self._answer(request)
+        if isinstance(answer, Decision):
+            answer = run(self._carry_out(answer))
+        return self._add_bill_and_tools(request, session, answer)
 
-    def _answer(self, request: Request) -> tuple[Session, CompressResult, Decision | None]:
-        """Return session, result without waiting, and the compression to wait for."""
+    def _answer(self, request: Request) -> tuple[Session, CompressResult | Decision]:
+        """Return the session, with the result or the compression that is due."""
         session = self.projector.open(request)
         if request.is_recorded:
             request = replace(request, is_cold=self.billing.is_cold(request, session))
@@ -91,63 +89,59 @@ class Pipeline:
         state = self.sessions.state(session.key)
         quiet = state.extend_last_turn(request, session, limit, self.tokens)
         if quiet is None:
-            return session, *self._answer_in_full(self._with_prices(request, session), session)
+            return session, self._answer_in_full(self._with_prices(request, session), session)
         turn, result = quiet
         if request.is_recorded:
             self.sessions.remember_turn(turn)
-        return session, result, None
+        return session, result
 
-    def _answer_in_full(
-        self, request: Request, session: Session
-    ) -> tuple[CompressResult, Decision | None]:
-        """Read all messages; return the result and the compression to wait for."""
+    def _answer_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
+        """Read all messages; return the result or the compression that is due."""
         view, previewed = self._look(request, session)
-        # Signed thinking is valid only behind its own prefix: no text may replace a part of that
-        # prefix while a turn runs.
+        # Signed thinking is valid only behind an unchanged prefix: the background must not change
+        # the prefix while a turn runs.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
-            return self._answer_now(request, view), None
+            return self._answer_now(request, view)
         decision = decide(request, view, self.projector.renderer, previewed)
         if request.mode is Mode.READ_ONLY:
-            return self._apply_unrecorded(decision), None
+            return self._apply_unrecorded(decision)
         self.committer.report_skip(decision)
         if not decision.is_compression:
-            return self._remember_view(request, view), None
+            return self._remember_view(request, view)
         if is_inside_hook(session.key):  # waiting would deadlock
-            return self._refuse(decision), None
-        return result_of(request, view, self.tokens), decision
+            return self._refuse(decision)
+        return decision
 
     async def _carry_out(self, due: Decision) -> CompressResult:
-        """Commit a compression; after another writer's commit decide again."""
+        """Commit a compression; after another writer's commit, decide again."""
         for _ in range(MOST_CONFLICTS):
             try:
-                async with self.committer.hold(due.view.session):
+                async with hold_session(self.sessions, self.stored.store, due.view.session):
                     due = await asyncio.to_thread(self._refresh, due)
                     if not due.is_compression:
                         return self._remember_view(due.request, due.view)
                     return await self._commit(due)
             except LedgerConflict:
                 logger.debug("session %s: another writer was faster", due.request.key[1])
-        raise LedgerConflict(f"session {due.request.key[1]}: its tip moved {MOST_CONFLICTS} times")
+        raise LedgerConflict(
+            f"session {due.request.key[1]}: another writer's commit came first {MOST_CONFLICTS} "
+            "times; call again"
+        )
 
     async def _commit(self, due: Decision) -> CompressResult:
-        """Return the commit's result, or a result without it if refused."""
         result = await self.committer.commit(due)
         if result is None:
             return await asyncio.to_thread(self._refuse, due)
         return result
 
     def _refuse(self, due: Decision) -> CompressResult:
-        """Return the result without the refused compression.
-
-        A view above the limit is shortened without a model.
-        """
+        """Return the result without the compression that the hook refused."""
         self.committer.report_skip(replace(due, reason=VETO))
         fits = due.view.size() <= due.request.budget.limit
         shown = due.view if fits else self.plan_texts.apply_without_model(due)
         return replace(self._remember_view(due.request, shown), vetoed=True)
 
     def _remember_view(self, request: Request, view: View) -> CompressResult:
-        """Remember the view for the next turn; return its result."""
         result = result_of(request, view, self.tokens)
         turn = last_turn_of(request, view, result, self.tokens)
         if turn is not None:
@@ -157,7 +151,6 @@ class Pipeline:
     def _add_bill_and_tools(
         self, request: Request, session: Session, result: CompressResult
     ) -> CompressResult:
-        """Return the result with bill and recall tools, if it has any."""
         if request.is_recorded:
             result = self.billing.charge_result(session, result)
         if not (result.segments or result.masked or request.config.recall):
@@ -167,7 +160,6 @@ class Pipeline:
     # -------------------------------------------------------------- look and decide
 
     def _look(self, request: Request, session: Session) -> tuple[View, RememberedPreview | None]:
-        """Return the request's view by the session's ledger, and the newest preview."""
         previewed = self.sessions.state(session.key).previewed
         return self.projector.look(request, session, previewed), previewed
 
@@ -182,7 +174,6 @@ class Pipeline:
         return decide(request, newest, self.projector.renderer, previewed)
 
     def _with_prices(self, request: Request, session: Session) -> Request:
-        """Return the request with prices and the pace of its session."""
         costs = self.sessions.state(session.key).costs(request)
         return replace(request, budget=replace(request.budget, costs=costs))
 
@@ -194,7 +185,7 @@ class Pipeline:
         return context_use_of(request, view, self.tokens)
 
     def _apply_unrecorded(self, decision: Decision) -> CompressResult:
-        """Return the view after the compression due, recorded nowhere."""
+        """Return the decision's result with static texts; record nothing."""
         view = self.plan_texts.apply_without_model(decision)
         return result_of(decision.request, view, self.tokens)
 
@@ -204,9 +195,9 @@ class Pipeline:
         return result_of(request, self.projector.look(request, session), self.tokens)
 
     def preview(self, request: Request, *, write: bool) -> Preview:
-        """Return the compression that the next commit of the request takes.
+        """Return what the request's next commit would do.
 
-        With `write` a model is asked for the summaries that it has not written yet.
+        With `write` a model writes the missing summaries.
         """
         session = self.projector.open(request)
         request = replace(request, is_cold=self.billing.is_cold(request, session))
@@ -244,24 +235,23 @@ class Pipeline:
         return self._remember_view(request, shown)
 
     def _choose_now(self, request: Request, view: View, *, is_busy: bool) -> Decision:
-        """Return the decision about the view, with the placeholder if needed."""
+        """Return the decision; the view has the placeholder if needed."""
         limit = request.budget.limit
-        # Up to the window the whole is sent until the text is ready: nothing is lost, and the
-        # provider's cache stays warm.
+        # While a summary is written, messages that fit are sent: the provider's cache stays warm.
         if is_busy and view.size() <= limit:
             return Decision.without(request, view, FITS)
-        covered = view if view.size() <= limit else self._with_placeholder(view)
-        if covered is not view:  # new messages may have outgrown it
-            if covered.size() <= limit:
-                return Decision.without(request, covered, FITS)
+        held = view if view.size() <= limit else self._with_placeholder(view)
+        if held is not view:
+            if held.size() <= limit:
+                return Decision.without(request, held, FITS)
             with contextlib.suppress(BudgetTooSmall):
-                more = decide(request, covered, self.projector.renderer)
+                more = decide(request, held, self.projector.renderer)
                 if more.is_compression:
                     return more
         return decide(request, view, self.projector.renderer)
 
     def _with_placeholder(self, view: View) -> View:
-        """Return the view with the placeholder's texts, unless they are outdated."""
+        """Return the view with the placeholder's texts, unless outdated."""
         placeholder = self.sessions.state(view.session.key).placeholder
         if placeholder is None or not view.session.is_unchanged_since(placeholder.session):
             return view
@@ -286,32 +276,26 @@ class Pipeline:
             self.sessions.leave(key)
 
     async def _write_early(self, request: Request, view: View) -> None:
-        """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         early = replace(request, budget=soft, mode=Mode.COMMIT)
         due = await asyncio.to_thread(decide, early, view, self.projector.renderer)
         if not due.is_compression:
             return
-        if due.plan.jobs:  # a turn that needs the text earlier gets a static text
+        if due.plan.jobs:  # a turn that comes before the text gets a static one
             await asyncio.to_thread(self._hold_placeholder, due)
         done = await self._carry_out(due)
         self.sessions.add_unreported_usage(view.session.key, done.usage)
 
     def _hold_placeholder(self, decision: Decision) -> View:
-        """Return the view with static texts; hold it for the next turns."""
         view = self.plan_texts.apply_without_model(decision)
         self.sessions.hold_placeholder(view)
         return view
 
-    def idle(self, request: Request) -> bool:
-        """Begin a summary above the cold trigger; return whether begun.
-
-        Without messages take the session's last ones, from memory or the store.
-        """
+    def summarize_if_cold(self, request: Request) -> bool:
+        """Begin a summary if the cache is cold; return whether begun."""
         session = self.projector.open(request)
         if not self.billing.is_cold(request, session):
             return False
-        # Look once in each silence.
         silence = f"{session.tip} {self.billing.last_request(session)}"
         if not self.sessions.begin_silence(session.key, silence):
             return False
@@ -325,37 +309,36 @@ class Pipeline:
 
     # -------------------------------------------------------------- after a failure
 
-    def best(self, request: Request, logged: Exception | None) -> CompressResult:
+    def fallback_view(self, request: Request, logged: Exception | None) -> CompressResult:
         """Return a view without a model or a commit.
 
-        A ledger that cannot be read is left out. The failure `logged` is not logged again.
+        An unreadable ledger is left out. The failure `logged` is not logged again.
         """
         key = self.sessions.stable_key(request.key)
         try:
-            result = self._best(request, self.projector.open(request))
+            result = self._fallback_view(request, self.projector.open(request))
             self.sessions.record_ledger(key, is_readable=True)
             return result
         except LedgerError as error:
-            # Log once until the ledger can be read again: a turn comes every few seconds.
+            # One warning until the ledger can be read again.
             is_new = self.sessions.record_ledger(key, is_readable=False)
             is_unlogged = is_new and str(error) != str(logged)
             level = logging.WARNING if is_unlogged else logging.DEBUG
             logger.log(level, "session %s: without the ledger for now: %s", key[1], error)
             nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
-            return self._best(request, nothing)
+            return self._fallback_view(request, nothing)
 
-    def _best(self, request: Request, session: Session) -> CompressResult:
-        """Return a view; shorten fixed messages that do not fit."""
+    def _fallback_view(self, request: Request, session: Session) -> CompressResult:
         view, _ = self._look(request, session)
         try:
             return self._apply_unrecorded(decide(request, view, self.projector.renderer))
         except BudgetTooSmall as error:
-            logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
+            logger.info("shortened to go on: %s", error)  # at every request, so no warning
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
         return result_of(request, short, self.tokens, is_shortened=True)
 
     def _shorten(self, request: Request, view: View) -> View:
-        """Return the view with shorter fixed messages, or with them alone."""
+        """Return the view with its fixed messages shortened, or these alone."""
         limit = request.budget.limit
         count = self.tokens.messages
         pairs = zip(view.caller_messages, view.replaceable, strict=True)

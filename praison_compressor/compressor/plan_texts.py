@@ -1,8 +1,4 @@
-"""`PlanTexts`: write a plan's texts and make their segments.
-
-A step with a message that the user keeps gets a "keep" segment. Before the commit
-only the request holds the choice; after the commit that segment holds it.
-"""
+"""`PlanTexts`: write a plan's texts and make their segments."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ class PlanTexts:
     ) -> tuple[SegmentText, ...]:
         """Return each job's text; ask a model for jobs with prose.
 
-        Texts that were paid for, in the preview or an undone compression, are used again.
+        A text of the preview or of an undone compression is used again.
         """
         briefs = await asyncio.to_thread(briefs_for, decision)
         model = decision.request.auxiliary_model
@@ -55,10 +51,7 @@ class PlanTexts:
     def find_paid(
         self, decision: Decision, job: Job, previewed: RememberedPreview | None
     ) -> SegmentText | None:
-        """Return a paid text of the same run and instructions, or None.
-
-        A text that may refer to a dropped message is not returned.
-        """
+        """Return an earlier text of the same run and instructions, or None."""
         run = decision.view.digests[job.start : job.end]
         most = job.text_tokens + job.spare_tokens
         for replaced, instructions, text in _paid_texts(decision, previewed):
@@ -68,7 +61,7 @@ class PlanTexts:
         return None
 
     def apply_without_model(self, decision: Decision) -> View:
-        """Return the view after the plan, with static texts without references."""
+        """Return the view after the plan, with static texts and no references."""
         unarchived = replace(decision, dropped=None)
         texts = tuple(map(self.writer.write_static, briefs_for(unarchived)))
         segments = self.make_segments(replace(unarchived, texts=texts))
@@ -135,7 +128,7 @@ PaidText = tuple[tuple[str, ...], str, SegmentText]
 
 
 def _paid_texts(decision: Decision, previewed: RememberedPreview | None) -> Iterator[PaidText]:
-    """Yield the preview's model-written texts, then undone ones, newest first."""
+    """Yield the texts of models: the preview's, then undone ones, newest first."""
     dropped, entries = decision.dropped or frozenset(), decision.view.session.entries
     if previewed is not None and dropped <= (previewed.decision.dropped or frozenset()):
         shown = previewed.decision
@@ -209,11 +202,8 @@ def readable_references(decision: Decision) -> dict[int, str]:
 
 
 def _references_of(job: Job, named: Mapping[int, str]) -> tuple[str, ...]:
-    """Return a run's references.
-
-    A message that repair inserted gets the reference of the message before it.
-    """
     references: list[str] = []
     for index in range(job.start, job.end):
+        # A message that repair inserted has the reference of the message before.
         references.append(named[index] if index in named else references[-1])
     return tuple(references)

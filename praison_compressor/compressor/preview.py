@@ -9,7 +9,7 @@ from ..ledger.segments import Segment
 from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import pluralize
 from ..tokens.counter import TokenCounter
-from ..tokens.models import Limits, model_limits
+from ..tokens.models import model_limits
 from ..view.budget import Budget
 from ..view.costs import Balance
 from ..view.masks import results_with_calls
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Preview:
-    """Show the next compression, with counts by the view's model."""
+    """The next compression, with counts by the view's model."""
 
     parts: tuple[Part, ...]
     """The runs of the transcript, in order."""
@@ -63,14 +63,20 @@ class Preview:
     """The reference of each message that is or would be archived, as s2.14; "" for the others."""
     user_kept: frozenset[int]
     """Indices of the messages that the user keeps."""
-    budget: Budget
-    """The trigger, the target and the limit of the view, in tokens."""
-    limits: Limits
-    """The model's window and its source."""
+    window: int
+    """Tokens of the model's window."""
+    window_source: str
+    """The table or option that has the window."""
+    limit: int
+    """Most tokens of the messages: the usable window, or `target_tokens`."""
+    trigger: int
+    """Tokens of the messages above which they are compressed."""
+    target: int
+    """Tokens of the messages to which a compression brings them."""
     opening: int
-    """Tokens that open every request."""
+    """Tokens of a request without messages."""
     tokens: int
-    """Tokens of the view by the ledger as it is now."""
+    """Tokens of the view before the compression."""
     tokens_after: int
     """Tokens of the view after the compression; an upper bound while a summary is not written."""
     would_compress: bool
@@ -87,7 +93,7 @@ class Preview:
 
     @property
     def would_write(self) -> int:
-        """Return how many summaries would be written."""
+        """Number of summaries that would be written."""
         return sum(part.to_write for part in self.parts)
 
     def fates(self) -> Iterator[tuple[int, str]]:
@@ -142,7 +148,7 @@ class ContextUse:
 
     @property
     def used(self) -> int:
-        """Return the tokens of a request."""
+        """Tokens of a request."""
         return self.window - self.parts["free"] - self.parts["reserve"]
 
 
@@ -153,7 +159,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
     parts = {"tool schemas": request.overhead_tokens}
     parts |= {name: sum(part) for name, part in sizes.items()}
     parts["tail"] += tokens.messages([])
-    # The budget sets the pinned texts aside even while the view does not show them.
+    # The budget reserves the pinned texts even for a view without them.
     aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens
     parts["free"] = request.budget.limit - view.size() + aside
     window = model_limits(request.config.model, request.config.context_window).window
@@ -170,7 +176,6 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
 
 
 def _part_sizes(view: View, part_of: Mapping[int, str]) -> dict[str, list[int]]:
-    """Return the tokens of each part's messages."""
     names = ("system prompt", "head", "summaries", "masked outputs", "tail")
     sizes: dict[str, list[int]] = {name: [] for name in names}
     for index, name in part_of.items():
@@ -215,6 +220,7 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
     """Return the preview of a decision with its plan's segments."""
     request, view, plan = decision.request, decision.view, decision.plan
     opening = tokens.messages([])
+    limits = model_limits(request.config.model, request.config.context_window)
     costs = request.budget.costs
     text_tokens = {view.digests[job.start : job.end]: job.text_tokens for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=text_tokens[s.run]) for s in segments]
@@ -231,8 +237,11 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
         },
         references=tuple(references.get(index, "") for index in range(len(view.tokens))),
         user_kept=view.user_kept,
-        budget=request.budget,
-        limits=model_limits(request.config.model, request.config.context_window),
+        window=limits.window,
+        window_source=limits.source,
+        limit=request.budget.limit,
+        trigger=request.budget.trigger,
+        target=request.budget.target,
         opening=opening,
         tokens=view.size() + view.pinned_tokens + opening,
         tokens_after=after.size() + after.pinned_tokens + opening,

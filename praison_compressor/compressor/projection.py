@@ -1,8 +1,7 @@
 """Make views of transcripts by their session's ledger.
 
-`Projector` finds a ledger's segments in a transcript. A client sends the whole transcript at every
-turn. `LastTurn` holds the last view below the trigger, so a turn that only adds messages costs one
-comparison and the reading of the new messages. Any other turn is read in full.
+`Projector` finds the ledger's segments in a transcript. `LastTurn` keeps the last view: a turn that
+only adds messages costs one comparison.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ from ..view.renderer import ResultRenderer
 from ..view.view import AddedMessage, SentRun, View, lay_results, lay_summaries, replace_runs
 from .choices import apply_choices
 from .decision import RememberedPreview
-from .request import CompressResult, Request
+from .request import Request
+from .result import CompressResult
 
 
 class Projector:
@@ -82,9 +82,9 @@ class Projector:
         tokens: Sequence[int],
     ) -> View:
         """Return the view of the request's transcript, which has no renderings."""
-        # Copies: a host may edit its messages after they are digested, before they are archived.
+        # Copies: a host may edit a message between its digest and its archive.
         copies = tuple(item.plain for item in cached)
-        # A message that was restored with redacted secrets has another digest.
+        # A message restored with redacted secrets has another digest.
         aliases = _aliases(session)
         return View(
             transcript=replace(transcript, messages=copies),
@@ -105,7 +105,7 @@ class Projector:
         )
 
     def _signed_tokens(self, messages: Sequence[Message]) -> dict[int, int]:
-        """Return the messages with signed thinking, and their tokens without it."""
+        """Return index -> tokens without thinking, of messages with signed thinking."""
         signed = ((index, m) for index, m in enumerate(messages) if signatures(m))
         return {index: self._tokens.message(without_thinking(m)) for index, m in signed}
 
@@ -137,10 +137,9 @@ class Projector:
         session: Session,
         pinned: AddedMessage | None,
     ) -> list[Message] | None:
-        """Return the messages with the session's renderings replaced by originals.
+        """Return the messages with renderings replaced by originals, or None.
 
-        Pinned texts are left out, because each view has its own. Return None if `messages` have
-        neither renderings nor pinned texts.
+        Pinned texts are left out. None: `messages` have neither renderings nor pinned texts.
         """
         rendered = renderings(session, self._cache)
         digests = [item.digest for item in cached]
@@ -148,7 +147,7 @@ class Projector:
         pinned_digest = None if pinned is None else self._cache(pinned.message).digest
         if not times and pinned_digest not in digests:
             return None
-        # Equal outputs have equal masks: the masks in the view are those of the newest outputs.
+        # Equal outputs have equal masks; a view's masks replace the newest of these outputs.
         waiting = {d: iter(rendered[d][-count:]) for d, count in times.items()}
         transcript: list[Message] = []
         for message, own, following in zip(messages, digests, [*messages[1:], {}], strict=True):
@@ -162,7 +161,6 @@ class Projector:
         return transcript
 
     def _originals(self, session: Session, entry: Entry | None) -> list[Message] | None:
-        """Return all originals of an entry, or None if some are gone."""
         originals = None if entry is None else self._store.originals(session, entry)
         return None if originals is None or DROPPED in originals else originals
 
@@ -180,7 +178,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
 
 
 def _aliases(session: Session) -> dict[str, str]:
-    """Return redacted digest -> original digest of all entries."""
+    """Return redacted digest -> original digest."""
     return {
         redacted: original
         for entry in session.entries
@@ -191,14 +189,13 @@ def _aliases(session: Session) -> dict[str, str]:
 def skeleton_of(view: View) -> Skeleton:
     """Return the transcript with segment numbers in place of replaced runs.
 
-    Skeleton and ledger together restore a session exactly. The skeleton has no summary's text: a
-    summary must never become an original.
+    The skeleton has no summary's text: a summary must never become an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
     skeleton: list[Message | int | None] = list(view.unrepaired_messages)
     for start, end, segment in view.all_tiles:
         origins = view.transcript.origins_of(range(start, end))
-        # If repair moved a result, the messages stay in the caller's order.
+        # If repair moved a result, the run has gaps in the caller's list: its messages stay.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
             skeleton[origins[0]] = numbers[id(segment)]
             for origin in origins[1:]:
@@ -230,9 +227,9 @@ class LastTurn:
     def extend(
         self, request: Request, limit: int, tokens: TokenCounter
     ) -> tuple[LastTurn, CompressResult] | None:
-        """Return turn and result if the request only adds messages.
+        """Return turn and result if the request only adds messages, else None.
 
-        None also if the view would have more than `limit` tokens.
+        None also if the view would exceed `limit` tokens.
         """
         cached = self._new_messages(request, tokens)
         if cached is None:
@@ -256,7 +253,7 @@ class LastTurn:
         return replace(self, messages=messages, result=replace(result, messages=[])), result
 
     def _new_messages(self, request: Request, tokens: TokenCounter) -> list[CachedMessage] | None:
-        """Return the new messages, or None if more than that changed."""
+        """Return the new messages, or None if anything else changed."""
         messages = request.messages
         old = len(self.messages)
         if type(messages) is not list or len(messages) < old:
@@ -264,7 +261,6 @@ class LastTurn:
         if self.basis != _basis(request, tokens):
             return None
         try:
-            # One comparison in C is the whole cost of a quiet turn.
             new = messages[old:]
             if messages[:old] != self.messages or not _starts_cleanly(new):
                 return None
@@ -282,10 +278,7 @@ class LastTurn:
 def last_turn_of(
     request: Request, view: View, result: CompressResult, tokens: TokenCounter
 ) -> LastTurn | None:
-    """Return the last turn of a recorded view, or None.
-
-    None if the next turn may do more than add messages, or if `==` may miss an edit.
-    """
+    """Return the turn to extend; None if extending it is unsafe."""
     own = view.caller_messages
     if not request.is_recorded or len(view.segments) > len(view.session.entries):
         return None
@@ -309,16 +302,15 @@ def _basis(request: Request, tokens: TokenCounter) -> Basis:
 
 
 def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
-    """Return the digests of messages that would change the view.
+    """Return the digests of new messages that would change the view.
 
-    None if every new message may change the view. A segment may apply once its messages are not the
-    newest, or once the new message completes its run.
+    None: any new message may change the view.
     """
     segments, users = view.segments, view.transcript.users
     if not users:
         return None
-    # Fixed messages up to the task stay fixed. A later message is fixed only while it is among the
-    # newest, or if the user keeps it.
+    # After more messages only the head and the user's kept messages are fixed. A segment that
+    # then applies would change the view.
     task = users[0]
     later_replaceable = [
         replaceable if n <= task else n not in view.user_kept

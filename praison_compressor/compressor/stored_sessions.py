@@ -14,6 +14,7 @@ from ..ledger.segments import Segment, Session, undo_segment
 from ..ledger.stores import Store
 from ..messages import Message, to_plain
 from ..recall.answers import TURN_TOKENS, Recall, recall_tools
+from ..recall.reading import LEAST_TOKENS
 from .projection import LastTurn, Projector, skeleton_of
 from .request import Request, RequestReader, SessionKey
 
@@ -45,11 +46,10 @@ class StoredSessions:
         return self.store.transcript(session)
 
     def _require_session(self, key: SessionKey) -> None:
-        """Raise SessionNotFound for an unknown session; `open` accepts any name."""
-        self.store.lineage(*key)
+        self.store.lineage(*key)  # raises SessionNotFound; `open` accepts any name
 
     def newest_messages(self, session: Session, last_turn: LastTurn | None) -> list[Message]:
-        """Return the last turn's messages; after a change, the recorded ones."""
+        """Return the last turn's messages, or the recorded ones if newer."""
         if last_turn is not None and session.is_unchanged_since(last_turn.session):
             return last_turn.messages
         return self.store.transcript(session)
@@ -102,7 +102,7 @@ class StoredSessions:
             raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
         count = self.requests.tokens.text
         recall = Recall(lambda: self.store, self.opener(session_id), count, turn_tokens=None)
-        return recall.read(reference, whole_number("tokens", tokens))
+        return recall.read(reference, whole_number("tokens", tokens, LEAST_TOKENS))
 
     def undo(self, session_id: str | None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one."""

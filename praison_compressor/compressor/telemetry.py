@@ -1,7 +1,7 @@
-"""Export spans and metrics by OpenTelemetry's GenAI conventions.
+"""Export spans and metrics by OpenTelemetry's GenAI conventions of 2026.
 
 Only numbers and names are exported. Without `opentelemetry-api` nothing is exported. No failure
-here ends a turn. The names are those of the conventions of 2026 (status "development").
+here ends a turn.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class Telemetry:
             logger.debug("no telemetry of %s", event.name, exc_info=True)
 
     def _open_exporter(self) -> _Exporter | None:
-        """Return the exporter; make it at the first event."""
         with self._lock:
             if not self._was_tried:
                 self._was_tried = True
@@ -72,8 +71,6 @@ def emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
 
 
 class _Exporter:
-    """Hold the instruments and open spans; export each event."""
-
     def __init__(self, tracers: Any, meters: Any) -> None:
         from opentelemetry import metrics, trace
 
@@ -178,5 +175,4 @@ COMMITTED = {
 
 
 def _attributes(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the named attributes whose fields the event has."""
     return {name: data[field] for name, field in names.items() if data.get(field) is not None}

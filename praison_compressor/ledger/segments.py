@@ -21,10 +21,15 @@ class Usage:
     """Tokens of auxiliary calls, and their cost in US dollars if known."""
 
     prompt_tokens: int = 0
+    """Tokens of the whole prompts, with the cached and the written part."""
     completion_tokens: int = 0
+    """Tokens of the answers."""
     cache_read_tokens: int = 0
+    """Tokens read from the provider's cache."""
     cache_write_tokens: int = 0
+    """Tokens written to the provider's cache."""
     cost: float | None = None
+    """US dollars; None without a known price."""
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum; calls of unknown price add no cost."""
@@ -57,10 +62,12 @@ class Segment:
     """A run of messages and the message that replaces it."""
 
     kind: SegmentKind
+    """"summary", "mask", "excerpt", "keep", "undo" or "blank"."""
     run: tuple[str, ...]
     """Canonical digests of the run's messages, in order; of an "undo": the hashes of the entries
     that it undoes."""
     rendered: Message
+    """The message that replaces the run."""
     tokens: int
     """Tokens of the rendered message."""
     source_tokens: int
@@ -68,7 +75,9 @@ class Segment:
     method: TextMethod
     """"model", "static", "unwritten" or "fixed"."""
     model: str | None = None
+    """The model that wrote the text; None without one."""
     usage: Usage = Usage()
+    """Tokens and cost of writing the text."""
     created: float = 0.0
     """Seconds since 1970."""
     archived_as: tuple[tuple[int, str], ...] = ()
@@ -206,9 +215,13 @@ class Epoch:
     """A session's state after a compression, with a parent pointer."""
 
     id: str
+    """The epoch's id."""
     parent_id: str | None
+    """Id of the previous epoch, or of the forked epoch; None in a new session."""
     session_id: str
+    """Stable id of the session."""
     created: float
+    """Seconds since 1970."""
     undoes: bool = False
     """Whether an `undo` opened this epoch."""
 
@@ -218,12 +231,15 @@ class Session:
     """A session's snapshot: stable id, newest epoch, entries of its lineage."""
 
     namespace: str
+    """The tenant."""
     id: str
+    """The stable id."""
     tip: str
     """The newest epoch's id; the stable id itself before the first compression."""
     parent: str | None
-    """The tip's parent pointer."""
+    """Id of the epoch before the tip, or of the forked epoch; None in a new session."""
     head_hash: str = GENESIS
+    """Hash of the newest entry."""
     entries: tuple[Entry, ...] = ()
     """Oldest first, the parent's entries before its own."""
     erasures: int = 0
@@ -233,7 +249,7 @@ class Session:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return namespace and stable id: each epoch's id names the same session."""
+        """Namespace and stable id, the same for each epoch's id."""
         return self.namespace, self.id
 
     @property

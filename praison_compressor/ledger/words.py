@@ -30,6 +30,7 @@ class Hit:
     """A message that a search found."""
 
     session_id: str
+    """The session that has the message."""
     entry: str
     """Hash of the newest entry that covers the message; "" where none does."""
     ordinal: int
@@ -37,7 +38,9 @@ class Hit:
     digest: str
     """Content digest, as `forget` takes it."""
     message: Message
+    """The message."""
     score: float
+    """Sum of the weights of the query's phrases; comparable within one search."""
     is_whole: bool = True
     """Whether the message, with its calls or results, has every phrase of the query."""
     is_complete: bool = True

@@ -151,9 +151,9 @@ def _request_from(
 def _place_messages(
     pairs: Iterable[tuple[Exchange, Exchange]], messages: Sequence[Message]
 ) -> Iterator[_Placed]:
-    """Yield the host's messages, with copies in place of shorter work.
+    """Yield the host's messages, with the dropped work restored.
 
-    Each pair has an exchange as the host lists it, and with the carried work.
+    A pair is one exchange twice: as the host lists it, and with the carried work.
     """
     rest = iter(messages)
     for listed, joined in pairs:
@@ -239,9 +239,10 @@ def _find_front(
     matched: Mapping[int, Exchange],
     bound: int,
 ) -> tuple[CarriedHistory, int]:
-    """Return `new` with the exchanges to prepend, and a fragment's size.
+    """Return `new` with the exchanges missing at the front, and a number.
 
-    The fragment is the number of the host's first messages that end the last of these exchanges.
+    A host may cut its list inside an exchange. The number counts the messages of this exchange
+    that the host's list still has.
     """
     first = min(matched, default=-1)
     # Before the first match only the end of a cut exchange is allowed.
@@ -282,6 +283,6 @@ def _judge_missing(
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Return the exchanges without a first one that `before` ends with."""
+    """Drop a first exchange that is only the end of `before`."""
     is_end = exchanges[:1] and exchanges[0].question is None
     return exchanges[1:] if is_end and ends_with(before, exchanges[0].cached) else exchanges

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse, Preview
-from ..compressor.request import CompressResult, ContextStatus
+from ..compressor.result import CompressResult, ContextStatus
 from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
@@ -213,7 +213,9 @@ class AgentCompressor:
             if messages := conversation.journal.transcript or conversation.last_messages:
                 compressor = self.for_model(conversation.current_request.model)
                 overhead = conversation.current_request.tool_tokens
-                count += compressor.idle(messages, **conversation.options, overhead_tokens=overhead)
+                count += compressor.summarize_if_cold(
+                    messages, **conversation.options, overhead_tokens=overhead
+                )
         return count
 
     def pin(self, text: str) -> tuple[str, ...]:
@@ -229,7 +231,7 @@ class AgentCompressor:
         undone = compressor.undo(conversation.session_id)
         if undone:
             request = self._next_request()
-            result = compressor.best(request.messages, **conversation.options)
+            result = compressor.fallback_view(request.messages, **conversation.options)
             conversation.remember_next(result, request.restored, compressor)
         return undone
 
@@ -277,7 +279,7 @@ class AgentCompressor:
 
     def save(self) -> int:
         """Record the conversations for `resume`; return how many are recorded."""
-        self.for_model().billing.save_all()
+        self.for_model().save_bills()
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             compressor = self.for_model()
             return sum([c.journal.record(compressor) for c in self._conversations.newest()])

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..compressor.bills import Bill, RequestUsage
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.request import CompressResult
+from ..compressor.result import CompressResult
 from ..events import Event
 from ..messages import Message
 from ..messages.transcript import common_length
@@ -79,7 +79,7 @@ class AgentRequests:
             return
         with self._log_failure("the turn's answer is not recorded"):
             compressor = self.compressors.for_model(None)
-            compressor.billing.account(conversation.session_id).save(compressor.store)
+            compressor.save_bill(conversation.session_id)
             conversation.journal.record(compressor)
             self._finder.conversations.bound_journals()
 
@@ -186,7 +186,7 @@ class AgentRequests:
     ) -> Sequence[Message]:
         compressor = self.compressors.for_model(request.model)
         target = conversation or self._finder.running_or_new
-        result = compressor.best(request.messages, **target.options, **options)
+        result = compressor.fallback_view(request.messages, **target.options, **options)
         if conversation is not None:
             conversation.remember_sent(result, request, compressor)
         return result.messages
@@ -219,14 +219,14 @@ class AgentRequests:
     def record_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
         """Bill a provider's usage so far, less `previous`; learn from it."""
         with self._log_failure("nothing learned from the usage"):
-            if not previous.input:
-                self.compressors.learn_usage(sent, usage.input)
+            if not previous.prompt_tokens:
+                self.compressors.learn_usage(sent, usage.prompt_tokens)
             conversation = self._finder.running
             request = sent.request
             if conversation is not None and usage != previous:
                 compressor = self.compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, previous)
-                compressor.billing.account(conversation.session_id).add(bill)
+                compressor.add_to_bill(bill, session_id=conversation.session_id)
                 messages = compressor.tokens.cache.all(request.messages)
                 conversation.last_host_digests = tuple(m.digest for m in messages)
 
@@ -237,9 +237,11 @@ class AgentRequests:
         usage: RequestUsage,
         previous: RequestUsage,
     ) -> Bill:
-        is_new = not previous.input
+        is_new = not previous.prompt_tokens
         host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
-        host_usage = replace(host_usage, output=usage.output - previous.output)
+        host_usage = replace(
+            host_usage, completion_tokens=usage.completion_tokens - previous.completion_tokens
+        )
         bill = Bill.of(usage - previous, host_usage, request.model, is_new=is_new)
         kept = conversation.current_request.kept_steps
         return replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else bill
@@ -254,7 +256,8 @@ class AgentRequests:
         digests = [message.digest for message in messages]
         common = common_length(digests, conversation.last_host_digests)
         # A provider that caches only marked parts would cache nothing of the host's request.
-        is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
+        writes = usage.cache_write_tokens or usage.cache_write_1h_tokens
+        is_warm = usage.cache_read_tokens > 0 and not writes
         all_tokens = sum(sizes) + request.schema_tokens(tokens)
         return RequestUsage(all_tokens, sum(sizes[:common]) if is_warm else 0)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
-from ..compressor.request import CompressResult
+from ..compressor.result import CompressResult
 from ..concurrency import renew_after_fork
 from ..errors import ConfigError
 from ..ledger.segments import Entry

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.session_state import SessionStates
 from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..ledger.stores import Store
@@ -118,7 +117,7 @@ class ModelCompressors:
         self._lock = renew_after_fork(threading.RLock())
         self._models: dict[str | None, _Model] = {}
         self._store: Store | None = None
-        self._sessions = SessionStates()
+        self._first: ContextCompressor | None = None
         self._refused_features: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
         """Signatures of thinking that a provider refused after a changed prefix."""
@@ -157,16 +156,19 @@ class ModelCompressors:
         return self._make(replace(compressor.config, summary_instructions=words), compressor.tokens)
 
     def _make(self, config: CompressorConfig, tokens: TokenCounter) -> ContextCompressor:
-        return ContextCompressor(
+        summarizer = self._summarizer(config)  # may make the first compressor
+        made = ContextCompressor(
             config,
-            summarizer=self._summarizer(config),
+            summarizer=summarizer,
             store=self.open_ledger(),
             tokens=tokens,
             on_event=self._notices,
             before_compression=self._notices.before_compression,
-            # Shared: the agent's next result reports background costs of every model.
-            sessions=self._sessions,
+            # Shared, so that the agent's next result reports the background's cost for any model.
+            shares_sessions_with=self._first,
         )
+        self._first = self._first or made
+        return made
 
     def open_ledger(self) -> Store:
         """Return the agent's ledger; open it at the first call."""

@@ -14,7 +14,7 @@ from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import nearest_name, unknown_name
-from ..errors import ConfigError
+from ..errors import TESTED_HOSTS, ConfigError
 from .context_param import OUR_OPTIONS, valid_options
 from .install import configure_installation
 
@@ -40,7 +40,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
             version=__version__,
             description="Compresses the context of every agent that names no other strategy.",
             hooks=[],
-            dependencies=["praisonaiagents>=1.7.4"],
+            dependencies=[f"praisonaiagents>={TESTED_HOSTS[0]}"],
         )
 
     def on_init(self, context: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from ..compressor.bills import Bill, short_count
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.decision import SKIP_WORDS
 from ..compressor.preview import ContextUse, Part, Preview
-from ..compressor.request import CompressResult, ContextStatus
+from ..compressor.result import CompressResult, ContextStatus
 from ..errors import CompressorError
 from ..events import Event
 from ..ledger.segments import Segment
@@ -166,7 +166,7 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, kept_steps: 
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
         tokens = sum(part.tokens_after for part in preview.parts)
         # After an undo `use.trigger` is the limit.
-        trigger = min(use.trigger, preview.budget.trigger)
+        trigger = min(use.trigger, preview.trigger)
         lines += describe_excess(tokens, trigger, "keep less, or clear a range by /compact from")
     for part in preview.parts:
         lines += _describe_part(preview, part)

@@ -81,7 +81,10 @@ class Recall:
     """The turn's answers since the newest segment was archived."""
 
     def search(self, query: str, limit: int = 3, budget: int = SEARCH_TOKENS) -> str:
-        """Return the number of matches, best passages, and other references."""
+        """Return the number of matches, best passages, and other references.
+
+        A `budget` below LEAST_TOKENS counts as LEAST_TOKENS.
+        """
         return self._answer_within_turn(
             budget, lambda archive, room: self._search(archive, query, max(1, limit), room)
         )
@@ -90,7 +93,8 @@ class Recall:
         """Return the text at the references; "" lists the segments.
 
         With `about`, long messages are returned as the passages that have its words. A `budget` of
-        0 means the default size, or up to a quarter more if nothing is cut then.
+        0 means the default size, or up to a quarter more if nothing is cut then. A `budget` below
+        LEAST_TOKENS counts as LEAST_TOKENS.
         """
         references = split_references(reference)
         about = about.strip()

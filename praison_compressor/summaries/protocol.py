@@ -68,8 +68,11 @@ class SummaryReply:
     """An auxiliary model's answer."""
 
     text: str
+    """The answer's text."""
     usage: Usage = field(default_factory=Usage)
+    """Tokens and cost of the call."""
     model: str | None = None
+    """The model that answered; None: unknown."""
     finish_reason: str | None = None
     """Why the answer ended, in the provider's spelling."""
 

@@ -41,6 +41,11 @@ class TokenCounter:
     """Counts tokens for one model; thread-safe; a cached message is counted once.
 
     A subclass with other rules overrides `count`.
+
+    Args:
+        model: the model whose vocabulary counts. None: o200k_base.
+        cache: messages with their digests and counts, shared by counters. None: a new one.
+        vocabulary: counts texts. None: the model's own, else an estimate.
     """
 
     def __init__(

@@ -128,7 +128,8 @@ class Budget:
             reserve = usual_reserve(window)
         usable = window - reserve - overhead
         if usable <= 0:
-            raise BudgetTooSmall(reserve + overhead, window, BESIDE_VIEW, WINDOW_REMEDY)
+            remedy = f"{WINDOW_REMEDY}, or send fewer tools"
+            raise BudgetTooSmall(reserve + overhead, window, BESIDE_VIEW, remedy)
         floor = min(config.token_floor, usable)
         trigger = max(int(usable * config.trigger_ratio), floor)
         target = int(trigger * config.target_ratio)

@@ -24,7 +24,7 @@ class Balance:
 
     @property
     def pays(self) -> bool:
-        """Return whether the requests that count save what the compression costs."""
+        """Whether the requests that count save what the compression costs."""
         return self.requests is None or self.cost <= self.saving * self.requests
 
     def __str__(self) -> str:

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.compressor import commit
-from praison_compressor.compressor.commit import hold_lease
+from praison_compressor.compressor import lease
+from praison_compressor.compressor.lease import hold_lease
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, segment, talk
@@ -59,7 +59,7 @@ def commit_for_ever(url: str, seed: int, report: Connection) -> None:
 def compress_for_ever(url: str, seed: int, report: Connection) -> None:
     """Compress a growing conversation without a model; report each epoch."""
     # A killed writer's lease is not measured.
-    commit.hold_lease = functools.partial(hold_lease, seconds=0.2)
+    lease.hold_lease = functools.partial(hold_lease, seconds=0.2)
     config = CompressorConfig(
         context_window=3_000, namespace=NAMESPACE, protect_last_n_tokens=500, store_url=url
     )

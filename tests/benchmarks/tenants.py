@@ -186,8 +186,8 @@ def agent(host: LocalProvider, url: str | None, background: bool) -> Any:
 
 def settle(made: Any) -> None:
     """Wait for what is written in the background."""
-    made.context_compressor.for_model().background.wait(120)
-    made.context_compressor.for_model(OTHER_MODEL).background.wait(120)
+    made.context_compressor.for_model().wait_for_summaries(120)
+    made.context_compressor.for_model(OTHER_MODEL).wait_for_summaries(120)
 
 
 def talk(say: Say, people: int, settled: Callable[[], None]) -> Iterator[tuple[str, str]]:

@@ -45,10 +45,10 @@ def test_a_background_summary_is_reused_at_the_trigger():
     events = []
     ours = compressor(gate, on_event=events.append)
     ours.compress_sync(up_to(ours, 3_900), session_id="s")
-    assert (ours.background.wait(WAIT), gate.requests) == (True, [])
+    assert (ours.wait_for_summaries(WAIT), gate.requests) == (True, [])
     early, late = up_to(ours, 4_700), up_to(ours, 5_400)
     assert ours.compress_sync(early, session_id="s").messages == early
-    assert ours.background.wait(WAIT)
+    assert ours.wait_for_summaries(WAIT)
     result = ours.compress_sync(late, session_id="s")
     assert (result.summary_method, len(gate.requests)) == ("reused", 1)
     assert result.tokens_after <= 4_800
@@ -70,7 +70,7 @@ def test_the_next_result_has_the_usage_of_the_background_once():
     messages = up_to(ours, 4_700)
     assert ours.compress_sync(messages, session_id="s").usage == Usage()
     gate.open.set()
-    assert ours.background.wait(WAIT)
+    assert ours.wait_for_summaries(WAIT)
     gate.open.clear()  # the other session's model does not answer
     assert ours.compress_sync(messages, session_id="other").usage == Usage()
     assert ours.compress_sync(messages, session_id="s", extends=False).usage == Usage()
@@ -90,7 +90,7 @@ def test_masks_do_not_wait_for_a_summary_that_is_written():
     assert result.context_status == "masked"
     assert ours.store.open("default", "s").tip == "s"
     gate.open.set()
-    assert ours.background.wait(WAIT)
+    assert ours.wait_for_summaries(WAIT)
     assert len(gate.requests) == 1
 
 
@@ -102,7 +102,7 @@ def test_a_request_that_only_reads_begins_nothing():
         result = ours.compress_sync(coding_turns(20), session_id="s", extends=False)
         assert result.summary_method == "static"
         assert ours.store.open("default", "s").tip == "s"
-        assert ours.background.wait(WAIT)
+        assert ours.wait_for_summaries(WAIT)
         ours.close()
     assert gate.requests == []
 
@@ -130,7 +130,7 @@ def test_a_head_edited_meanwhile_harms_nothing():
     for message in messages[4:40]:
         message["content"] = f"edited: {message['content']}"
     gate.open.set()
-    assert ours.background.wait(WAIT)
+    assert ours.wait_for_summaries(WAIT)
     entry = ours.store.open("default", "s").entries[0]
     originals = ours.store.originals(ours.store.open("default", "s"), entry)
     assert tuple(map(digest, originals)) == entry.segment.run
@@ -149,7 +149,7 @@ def test_a_failure_in_the_background_is_no_failure_of_a_turn():
 
     ours = compressor(down, summary_max_retries=0)
     ours.compress_sync(coding_turns(20))
-    assert ours.background.wait(WAIT)
+    assert ours.wait_for_summaries(WAIT)
     later = ours.compress_sync(coding_turns(20))
     assert later.summary_method == "reused"
     assert later.segments[0].method == "static"
@@ -173,7 +173,7 @@ def test_the_prefix_stays_while_the_model_writes():
     assert ours.store.open("default", "s").tip == "s"
     assert len(gate.requests) == 1
     gate.open.set()
-    assert ours.background.wait(WAIT)
+    assert ours.wait_for_summaries(WAIT)
     result = ours.compress_sync(messages, session_id="s")
     assert "The modules so far are in order." in "\n".join(map(text_of, result.messages))
 
@@ -188,7 +188,7 @@ def test_another_process_s_segment_replaces_the_uncommitted_text():
     quick = Model("## Done\nModules and their ports are in order, says the other.")
     other = compressor(quick, store=ours.store, background=False)
     gate.asked.wait(WAIT)
-    ours.background.close()  # its lease is given back
+    ours._background.close()  # its lease is given back
     other.compress_sync(messages, session_id="s")
     again = ours.compress_sync(messages, session_id="s")
     assert "says the other" in text_of(again.segments[0].rendered)
@@ -240,8 +240,8 @@ def test_a_compressor_that_is_dropped_takes_its_thread_along():
     gate.open.set()
     ours = compressor(gate)
     ours.compress_sync(coding_turns(20))
-    assert ours.background.wait(WAIT)
-    gone = weakref.ref(ours.background)
+    assert ours.wait_for_summaries(WAIT)
+    gone = weakref.ref(ours._background)
     new = set(threading.enumerate()) - before
     threads = [thread for thread in new if thread.name == "praison-compressor-background"]
     assert len(threads) == 1

@@ -43,12 +43,12 @@ def test_a_value_that_is_no_number_of_tokens_is_refused(wrong):
     """A value that is no number of tokens is a `ConfigError` with the option's name."""
     ours = compressor()
     ours.compress_sync(coding_turns(20), session_id="s")
-    asked = {
-        name: lambda n=name: ours.compress_sync(coding_turns(20), **{n: wrong}) for name in CALLED
-    }
-    asked["token_budget"] = lambda: ours.resume("s", wrong)
-    asked["context_window"] = lambda: CompressorConfig(context_window=wrong)
-    for name, ask in asked.items():
+    asked = [
+        (name, lambda n=name: ours.compress_sync(coding_turns(20), **{n: wrong})) for name in CALLED
+    ]
+    asked.append(("target_tokens", lambda: ours.resume("s", wrong)))
+    asked.append(("context_window", lambda: CompressorConfig(context_window=wrong)))
+    for name, ask in asked:
         with pytest.raises(ConfigError, match=rf"^{name}=.{{1,70}}: expected"):
             ask()
 
@@ -189,7 +189,16 @@ REFUSED = [
         (ConfigError, f"^target_tokens={n}: expected a whole number from 1", {"target_tokens": n})
         for n in (0, -5)
     ],
-    (ConfigError, "^no option of a call 'forced' .did you mean 'force'", {"forced": True}),
+    (
+        ConfigError,
+        "^unknown option 'forced' of compress .did you mean 'force'..$",
+        {"forced": True},
+    ),
+    (
+        ConfigError,
+        "^unknown option 'foo' of compress; expected one of protect_last_n_tokens, .*, until$",
+        {"foo": 1},
+    ),
     (ConfigError, "^force='no': expected True or False", {"force": "no"}),
     (
         ConfigError,
@@ -211,7 +220,10 @@ REFUSED = [
         for wrong in ("nul\0", "\udc80", "x" * 5_000)
     ],
 ]
-PARTS = ("store", "on_event", "before_compression", "tokens")
+PARTS = (
+    *("store", "on_event", "before_compression", "tokens", "telemetry", "clock"),
+    "shares_sessions_with",
+)
 
 
 def test_lone_surrogates_are_replaced_only_in_requests(store):
@@ -239,11 +251,12 @@ def test_a_view_that_is_no_list_is_refused():
     ("method", "arguments"),
     [
         *(("read", {"reference": 5}), ("read", {"tokens": "x"})),
+        *(("read", {"tokens": few}) for few in (-1, 0, 99)),
         *(
             ("recall_tools", {"turn_tokens": "x"}),
             ("recall_tools", {"turn_tokens": -1}),
-            ("resume", {"session_id": "s", "token_budget": ""}),
-            ("resume", {"session_id": "s", "token_budget": 0}),
+            ("resume", {"session_id": "s", "target_tokens": ""}),
+            ("resume", {"session_id": "s", "target_tokens": 0}),
         ),
         *((method, {"session_id": wrong}) for method in NAMED for wrong in ("", 5)),
         *(("save", {"messages": coding_turns(2), "session_id": wrong}) for wrong in ("", 5)),
@@ -284,7 +297,7 @@ def test_a_wrong_argument_of_a_call_is_refused(error, said, arguments):
 MADE = functools.partial(functools.partial, ContextCompressor)
 UNMADE = [
     *((MADE(summarizer=wrong), "expected") for wrong in ("gpt-4o", object(), NotAsync())),
-    *((MADE(**{name: "sqlite:///a.db"}), "expected") for name in PARTS),
+    *((MADE(**{name: "sqlite:///a.db"}), f"^{name} is str; expected") for name in PARTS),
     (MADE(config={"context_window": 8_000}), "expected"),
     (MADE(store=Path("a.db")), "expected"),
     (MADE(clock=5), "^clock is int; expected a function"),

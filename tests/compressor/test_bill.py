@@ -9,13 +9,9 @@ import pytest
 
 from praison_compressor import Balance, ContextCompressor, MemoryStore, StoreUnavailable, open_store
 from praison_compressor.compressor.account import Account
-from praison_compressor.compressor.bills import (
-    Bill,
-    RequestUsage,
-    read_whole_usage,
-    uncompressed_usage,
-)
-from praison_compressor.compressor.session_state import REMEMBERED_SESSIONS, SessionStates
+from praison_compressor.compressor.billing import uncompressed_usage
+from praison_compressor.compressor.bills import Bill, RequestUsage, read_whole_usage
+from praison_compressor.compressor.session_states import REMEMBERED_SESSIONS, SessionStates
 from praison_compressor.ledger.segments import Session
 from praison_compressor.messages.display import format_dollars
 from tests.helpers import compressing
@@ -44,11 +40,11 @@ def test_a_bill_is_whole_while_it_is_written():
     """The bill includes amounts being written to the store, so it never decreases."""
     store, bills = Observed(), list[Bill]()
     ours = ContextCompressor(SMALL, store=store)
-    store.seen = lambda: bills.append(ours.billing.account("s").bill)
+    store.seen = lambda: bills.append(ours._billing.account("s").bill)
     for number in range(1, 4):
         assert ours.record_usage(usage(1_000), session_id="s").requests == number
     assert [bill.requests for bill in bills] == sorted(bill.requests for bill in bills)
-    assert bills[-1].requests == ours.billing.account("s").bill.requests == 3
+    assert bills[-1].requests == ours._billing.account("s").bill.requests == 3
 
 
 @pytest.fixture
@@ -71,7 +67,7 @@ def test_a_bill_adds_requests_and_summaries(billed):
     first, second, bill = billed
     assert (bill.requests, bill.summaries) == (2, PAID)
     assert bill.usage == RequestUsage(first.tokens_after + second.tokens_after, 1_000, 0, 0, 200)
-    plain = bill.usage.input - 1_000
+    plain = bill.usage.prompt_tokens - 1_000
     assert bill.cost == pytest.approx(plain * 2.5e-6 + 1_000 * 1.25e-6 + 200 * 1e-5)
     assert bill.total == pytest.approx(bill.cost + 0.5)
 
@@ -79,8 +75,8 @@ def test_a_bill_adds_requests_and_summaries(billed):
 def test_a_bill_has_the_cost_without_compression(billed):
     """A bill has the tokens that the same requests take with the whole transcript."""
     first, second, bill = billed
-    assert bill.without.input == first.tokens_before + second.tokens_before
-    assert bill.without.cached == first.tokens_before
+    assert bill.without.prompt_tokens == first.tokens_before + second.tokens_before
+    assert bill.without.cache_read_tokens == first.tokens_before
     assert "Without praison_compressor: " in str(bill)
 
 
@@ -95,7 +91,7 @@ def test_a_model_without_a_price_has_a_bill_in_tokens():
     ours = compressing.compressor(model="unlisted-1")
     ours.compress_sync(coding_turns(2), session_id="s")
     bill = ours.record_usage(usage(900), session_id="s")
-    assert (bill.usage.input, bill.cost, bill.total) == (900, None, None)
+    assert (bill.usage.prompt_tokens, bill.cost, bill.total) == (900, None, None)
     assert ours.record_usage(None, session_id="s") == bill
 
 
@@ -137,7 +133,7 @@ def test_another_process_has_the_sessions_bill(store):
     assert later.bill("s") == known
     assert later.compress_sync(messages, session_id="s").bill == known
     both = later.record_usage(usage(7_000, 6_000), session_id="s")
-    assert (both.requests, both.usage.input, both.summaries) == (3, 18_000, PAID)
+    assert (both.requests, both.usage.prompt_tokens, both.summaries) == (3, 18_000, PAID)
     assert ours.bill("s") == both
     assert later.bill("other").requests == 0
 
@@ -161,7 +157,7 @@ def test_a_store_that_cannot_be_written_stops_no_report():
     ours = compressor(MemoryStore())
     ours.compress_sync(coding_turns(2), session_id="s")
     away = open_store("postgresql://nobody@localhost:1/nothing")
-    ours = ContextCompressor(ours.config, store=away, sessions=ours.sessions)
+    ours = ContextCompressor(ours.config, store=away, shares_sessions_with=ours)
     assert ours.record_usage(usage(5_000), session_id="s").requests == 1
     assert ours.bill("s").requests == 1
 

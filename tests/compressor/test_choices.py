@@ -166,7 +166,7 @@ def test_a_message_that_the_user_keeps_is_never_replaced(store, model):
         assert find_repairs(view.messages) == []
         assert later.verbatim(view.messages, session_id="s") == coding_turns(turns)
     assert len(view.messages) < 200
-    assert later.best(coding_turns(80), session_id="s").messages.count(LONG[index]) == 1
+    assert later.fallback_view(coding_turns(80), session_id="s").messages.count(LONG[index]) == 1
 
 
 def test_model_and_static_summaries_are_counted_apart():

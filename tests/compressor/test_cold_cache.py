@@ -85,10 +85,10 @@ def test_another_process_knows_the_last_request(store):
         clock.now += 250
         assert first.compress_sync(MIDDLE, session_id="s").context_status == "full"
         theirs.now = clock.now + 40
-        assert not second.idle(MIDDLE, session_id="s")
+        assert not second.summarize_if_cold(MIDDLE, session_id="s")
     theirs.now = clock.now + 301
-    assert second.idle(MIDDLE, session_id="s")
-    assert second.background.wait(WAIT)
+    assert second.summarize_if_cold(MIDDLE, session_id="s")
+    assert second.wait_for_summaries(WAIT)
 
 
 def test_a_request_after_a_save_keeps_the_cache_warm():
@@ -98,10 +98,10 @@ def test_a_request_after_a_save_keeps_the_cache_warm():
     clock.now += 250
     ours.compress_sync(MIDDLE, session_id="s")
     clock.now += 250
-    assert not ours.idle(MIDDLE, session_id="s")
+    assert not ours.summarize_if_cold(MIDDLE, session_id="s")
     clock.now += 51
-    assert ours.idle(MIDDLE, session_id="s")
-    assert ours.background.wait(WAIT)
+    assert ours.summarize_if_cold(MIDDLE, session_id="s")
+    assert ours.wait_for_summaries(WAIT)
 
 
 def test_a_cold_cache_begins_the_summary_in_the_background():
@@ -110,29 +110,29 @@ def test_a_cold_cache_begins_the_summary_in_the_background():
     ours.compress_sync(MIDDLE, session_id="s")
     clock.now += 301
     assert ours.compress_sync([*MIDDLE, *MORE], session_id="s").context_status == "full"
-    assert ours.background.wait(WAIT)
+    assert ours.wait_for_summaries(WAIT)
     assert ours.compress_sync([*MIDDLE, *MORE], session_id="s").summary_method == "reused"
 
 
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("store", [None, MemoryStore()])
 def test_idle_prepares_the_text_before_the_user_is_back(given, store):
-    """`idle` begins one summary in each silence, once the cache is cold."""
+    """`summarize_if_cold` begins one summary in each silence, once the cache is cold."""
     model = Model()
     ours, clock = clocked(model, store, tool_policies={"*": "summarize"})
     name = f"s{given}"
     ours.compress_sync(MIDDLE, session_id=name)
     ours.save(MIDDLE, session_id=name)
     messages = MIDDLE if given else None
-    assert not ours.idle(messages, session_id=name)
+    assert not ours.summarize_if_cold(messages, session_id=name)
     clock.now += 301
-    assert ours.idle(messages, session_id=name)
-    assert not ours.idle(messages, session_id=name)
-    assert ours.background.wait(WAIT)
+    assert ours.summarize_if_cold(messages, session_id=name)
+    assert not ours.summarize_if_cold(messages, session_id=name)
+    assert ours.wait_for_summaries(WAIT)
     assert len(model.requests) == 1
     result = ours.compress_sync([*MIDDLE, *MORE], session_id=name)
     assert (result.summary_method, len(model.requests)) == ("reused", 1)
-    assert not ours.idle(messages, session_id=name)
+    assert not ours.summarize_if_cold(messages, session_id=name)
 
 
 def test_idle_begins_nothing_for_a_small_session():
@@ -140,7 +140,7 @@ def test_idle_begins_nothing_for_a_small_session():
     ours, clock = clocked(Model())
     ours.compress_sync(LITTLE, session_id="s")
     clock.now += 10**6
-    assert not ours.idle(session_id="s")
+    assert not ours.summarize_if_cold(session_id="s")
 
 
 @pytest.mark.parametrize("messages", [(), (MIDDLE,)])
@@ -149,7 +149,7 @@ def test_idle_begins_nothing_for_an_unknown_session(messages):
     ours, clock = clocked(Model())
     ours.compress_sync(MIDDLE, session_id="s")
     clock.now += 10**6
-    assert not ours.idle(*messages, session_id="unknown")
+    assert not ours.summarize_if_cold(*messages, session_id="unknown")
 
 
 def test_no_thread_waits_for_the_clock():

@@ -223,6 +223,7 @@ BOUNDS = [
         6_000,
         "beside the reserve for the answer, tool .*, raise context_window or lower output_reserve$",
     ),
+    ({"overhead_tokens": 9_000}, 6_000, "lower output_reserve, or send fewer tools$"),
 ]
 
 
@@ -255,7 +256,7 @@ def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
     ours = ContextCompressor(SMALL)
     with pytest.raises(BudgetTooSmall):
         ours.compress_sync(messages)
-    view = ours.best(messages).messages
+    view = ours.fallback_view(messages).messages
     assert find_repairs(view) == []
     assert ours.tokens.messages(view) <= 6_000 - 1_500
     assert "characters left out" in text_of(view[-1])
@@ -272,13 +273,13 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
     for times in (1, 2):
         store.is_gone = True
         for _ in range(2):
-            view = ours.best(messages, logged=logged).messages
+            view = ours.fallback_view(messages, logged=logged).messages
             assert find_repairs(view) == []
             assert ours.tokens.messages(view) < ours.tokens.messages(messages)
         said = [record for record in caplog.records if "without the ledger" in record.message]
         assert len(said) == (0 if logged else times)
         store.is_gone = False
-        ours.best(messages)
+        ours.fallback_view(messages)
 
 
 def test_a_damaged_session_is_logged_once_beside_sound_ones(caplog):
@@ -290,8 +291,8 @@ def test_a_damaged_session_is_logged_once_beside_sound_ones(caplog):
     store.damaged = "damaged"
     caplog.set_level(logging.WARNING)
     for _ in range(3):
-        ours.best(view, session_id="damaged")
-        ours.best(messages, session_id="sound")
+        ours.fallback_view(view, session_id="damaged")
+        ours.fallback_view(messages, session_id="sound")
     assert len([r for r in caplog.records if "without the ledger" in r.message]) == 1
 
 

@@ -61,7 +61,7 @@ def test_children_of_a_compressor_at_work_end(store):
     def send(worker: int, name: str) -> None:
         for turns in (8, 16):
             engines[worker].compress_sync(coding_turns(turns, words=20), session_id=name)
-        assert engines[worker].background.wait(WAIT)
+        assert engines[worker].wait_for_summaries(WAIT)
 
     def work(worker: int) -> None:
         while not over.is_set():
@@ -94,9 +94,9 @@ def test_a_child_waits_for_no_summary_of_its_parent(background):
 
     def turn() -> None:
         gate.open.set()
-        assert not ours.background.is_busy(("default", "s"))
+        assert not ours._background.is_busy(("default", "s"))
         ours.compress_sync(coding_turns(20), session_id="s")
-        assert ours.background.wait(WAIT)
+        assert ours.wait_for_summaries(WAIT)
         assert ours.compress_sync(coding_turns(20), session_id="s").summary_method == "reused"
 
     with beside(lambda: ours.compress_sync(coding_turns(20), session_id="s")):
@@ -104,7 +104,7 @@ def test_a_child_waits_for_no_summary_of_its_parent(background):
         assert in_child(turn) == 0
         assert ours.store.open("default", "s").entries == ()  # the parent's own is still written
         gate.open.set()
-    assert ours.background.wait(WAIT)
+    assert ours.wait_for_summaries(WAIT)
     assert len(ours.store.open("default", "s").entries) == 1
 
 

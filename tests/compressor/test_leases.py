@@ -8,14 +8,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from praison_compressor import MemoryStore, Store, open_store
-from praison_compressor.compressor.commit import hold_lease
+from praison_compressor.compressor.lease import hold_lease
 from praison_compressor.ledger.segments import Session
 from tests.helpers.talks import NAMESPACE
 
 WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
 HOLDER = """
 import asyncio, sys
-from praison_compressor.compressor.commit import hold_lease
+from praison_compressor.compressor.lease import hold_lease
 from praison_compressor import open_store
 
 async def hold():

@@ -38,7 +38,7 @@ def test_pinned_texts_stand_once_at_the_end_of_the_head(options):
         assert result.tokens_after == ours.tokens.messages(result.messages) <= 4_500
         assert changed == [] or 1 < changed[0] <= 4
     assert result.context_status != "full"
-    assert ours.background.wait(30)
+    assert ours.wait_for_summaries(30)
 
 
 def test_pinned_texts_survive_folds_edits_and_undo():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, Event
-from praison_compressor.compressor.session_state import SessionStates
+from praison_compressor.compressor.session_states import SessionStates
 from praison_compressor.view.costs import Balance, Costs
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import coding_turns, find_repairs
@@ -125,7 +125,7 @@ def test_in_the_background_a_summary_waits_too(model, waits):
     ours = ContextCompressor(config, summarizer=asked)
     for messages in growing(150):
         size = ours.compress_sync(messages, session_id="s").tokens_before
-        assert ours.background.wait(30)
+        assert ours.wait_for_summaries(30)
         if asked.requests:
             break
     assert (size > 3_700) == waits

@@ -280,7 +280,7 @@ def test_a_reference_stays_through_folds_forks_and_restarts(store):
 def test_a_view_that_is_recorded_nowhere_names_no_place():
     """A view that is not recorded has no references."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", recall=True))
-    view = ours.best(coding_turns(30), target_tokens=3_000).messages
+    view = ours.fallback_view(coding_turns(30), target_tokens=3_000).messages
     assert "conversation-summary" in str(view)
     assert re.findall(r"\bs\d+\.\d+", "\n".join(map(text_of, view))) == []
 

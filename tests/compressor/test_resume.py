@@ -101,7 +101,7 @@ def test_a_resumed_view_keeps_to_its_tokens(store, unasked):
     room = grown(over(store), 16).tokens_after - 200
     ours = over(store, unasked)
     assert ours.resume("s", room).tokens_after <= room
-    with pytest.raises(BudgetTooSmall, match=r"the budget is 10; raise token_budget$"):
+    with pytest.raises(BudgetTooSmall, match=r"the budget is 10; raise target_tokens$"):
         ours.resume("s", 10)
 
 

@@ -40,7 +40,7 @@ def test_a_compression_without_gain_is_reported_once(background):
     for turns in range(4):
         result = ours.compress_sync(stuck(turns), session_id="s")
         assert result.context_status == "full"
-    assert ours.background.wait(10)
+    assert ours.wait_for_summaries(10)
     ours.close()
     [skip] = [event.data for event in events if event.name == "skipped"]
     assert skip["reason"] == "no gain"
@@ -94,7 +94,7 @@ def outgrown(request):
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=hook, background=background)
     results = [ours.compress_sync(each, session_id="s") for each in OUTGROWING]
-    assert ours.background.wait(10)
+    assert ours.wait_for_summaries(10)
     return ours, events, results
 
 

@@ -203,5 +203,5 @@ def test_the_tail_takes_the_room_that_a_summary_leaves():
 def test_an_unrecorded_view_fills_its_size():
     """A view that is recorded nowhere has 95 % to 100 % of its size, as it has no references."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o"), tokens=TOKENS)
-    best = ours.best(SIZED, target_tokens=HALF, session_id="other").messages
+    best = ours.fallback_view(SIZED, target_tokens=HALF, session_id="other").messages
     assert 0.95 * HALF < TOKENS.messages(best) <= HALF

@@ -40,7 +40,7 @@ def test_undo_sends_the_originals_again(store, background):
             assert sent(one, given).messages == TURNS
     more = [*TURNS, said("All is in order.")]
     assert sent(again, more).messages == more
-    assert again.background.wait(10)
+    assert again.wait_for_summaries(10)
     assert again.resume("s", 10**6).messages == again.verbatim(session_id="s") == TURNS
     assert (len(model.requests), other.requests) == (1, [])
 

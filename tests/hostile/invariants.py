@@ -78,7 +78,7 @@ def _read_promises(case: Case, transcript: Transcript) -> Iterator[str]:
 
 
 class _Mistakes(logging.Handler):
-    """`best` raises nothing; what it caught is logged, and raised here."""
+    """`fallback_view` raises nothing; what it caught is logged, and raised here."""
 
     def emit(self, record: logging.LogRecord) -> None:
         raise AssertionError(record.getMessage())
@@ -88,7 +88,7 @@ def _best_messages(ours: ContextCompressor, case: Case) -> Any:
     logger = logging.getLogger("praison_compressor.compressor.context_compressor")
     logger.addHandler(mistakes := _Mistakes(logging.ERROR))
     try:
-        return ours.best(case.messages, target_tokens=case.target).messages
+        return ours.fallback_view(case.messages, target_tokens=case.target).messages
     finally:
         logger.removeHandler(mistakes)
 

@@ -112,7 +112,7 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path):
         ours = ContextCompressor(SMALL, store=open_store(path))
         with contextlib.suppress(LedgerError):
             ours.compress_sync(messages, session_id="s")
-        view = ours.best(messages, session_id="s").messages
+        view = ours.fallback_view(messages, session_id="s").messages
         with contextlib.suppress(LedgerError):
             ours.store.verify()
         with contextlib.suppress(LedgerError):

@@ -106,6 +106,6 @@ def test_too_deep_nesting_is_an_error_with_its_index(nested):
 
 
 def test_the_best_view_of_too_deep_nesting_is_the_transcript(nested):
-    """`best` returns messages that are nested too deep unchanged."""
-    view = compressor().best(nested).messages
+    """`fallback_view` returns messages that are nested too deep unchanged."""
+    view = compressor().fallback_view(nested).messages
     assert all(a is b for a, b in zip(view, nested, strict=True))

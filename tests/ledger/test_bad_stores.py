@@ -142,14 +142,14 @@ def test_a_store_that_another_keeps_locked_is_waited_for_once(
     path = tmp_path / "ledger.db"
     made = agent(host, OPENAI, context(host, store_url=str(path), background=background))
     talked(host, made, range(TURNS))
-    assert made.context_compressor.for_model().background.wait(60)
+    assert made.context_compressor.for_model().wait_for_summaries(60)
     before = open_store(path).sessions("default")
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         statements.clear()
         started = time.monotonic()
         talked(host, made, range(TURNS, 2 * TURNS))
-        assert made.context_compressor.for_model().background.wait(60)
+        assert made.context_compressor.for_model().wait_for_summaries(60)
         most = 1 + (time.monotonic() - started) // 20
         assert 1 <= statements.count("BEGIN IMMEDIATE") <= most
         assert open_store(path).sessions("default") == before

@@ -258,7 +258,7 @@ def test_an_agent_is_answered_while_the_server_is_away(postgres):
         try:
             with pytest.raises(LedgerError):
                 ours.compress_sync(coding_turns(turns), session_id="s")
-            away = ours.best(coding_turns(turns), session_id="s").messages
+            away = ours.fallback_view(coding_turns(turns), session_id="s").messages
         finally:
             postgres.start()
         _wait_for_the_cooldown(store)

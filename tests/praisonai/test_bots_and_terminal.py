@@ -127,9 +127,9 @@ def test_the_gateways_sweep_prepares_the_next_summary(host, monkeypatch):
     rested.append(601)
     idle_session(gateway)
     ours = made.context_compressor
-    assert ours.for_model().background.wait(60)
+    assert ours.for_model().wait_for_summaries(60)
     assert len(host.for_model("aux")) == 1
-    assert ours.idle() == 0
+    assert ours.summarize_if_cold() == 0
     made.chat(turn(8))
     assert ours.context_status == "summarized"
     assert len(host.for_model("aux")) == 1

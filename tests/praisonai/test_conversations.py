@@ -103,7 +103,7 @@ def test_interleaved_people_keep_their_own_archives(host, path, sender, backgrou
     for n in range(14):
         for person in people:
             say(person, turn(n) + person)
-        made.context_compressor.for_model().background.wait(20)
+        made.context_compressor.for_model().wait_for_summaries(20)
     for person in people:
         say(person, ASKED)
     found = answers_of_search(host)

@@ -95,7 +95,7 @@ def test_each_compression_in_the_background_is_reported_once(host, path, mode):
     made, heard = listening(host, path, background=True)
     for prompt in OUTGROWING:
         assert MODES[mode](made, [prompt])[0].strip() == ("Noted. " * 12).strip()
-        assert made.context_compressor.for_model().background.wait(60)
+        assert made.context_compressor.for_model().wait_for_summaries(60)
     compressions = len(host.for_model("aux"))
     check_reports(heard, compressions)
     order = ["before_compaction", "started", "memory", "committed", "after_compaction"]

@@ -59,9 +59,9 @@ def test_a_turn_begins_with_the_last_request_of_the_turn_before(host, path, mode
     assert len(ids) == len(set(ids)) >= 4 * 2
     bill = made.context_compressor.status().bill
     assert bill.requests == len(sent)
-    assert bill.usage.input == sum(record.prompt_tokens for record in sent)
-    assert bill.usage.cached == sum(record.cached_tokens for record in sent) > 0
-    assert bill.usage.output == sum(record.completion_tokens for record in sent)
+    assert bill.usage.prompt_tokens == sum(record.prompt_tokens for record in sent)
+    assert bill.usage.cache_read_tokens == sum(record.cached_tokens for record in sent) > 0
+    assert bill.usage.completion_tokens == sum(record.completion_tokens for record in sent)
 
 
 def first_of(host: LocalProvider, question: str) -> Any:

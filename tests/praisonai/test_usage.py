@@ -192,8 +192,10 @@ def test_both_kinds_of_cache_writes_are_read(host, mode, seconds, ttl):
     assert lives == {ttl}
     usage = made.context_compressor.status().bill.usage
     written = sum(record.prompt_tokens - record.cached_tokens for record in sent)
-    assert (usage.written, usage.written_1h) == ((written, 0) if ttl is None else (0, written))
-    each = usage.input - usage.cached, usage.cached, usage.output
+    writes = usage.cache_write_tokens, usage.cache_write_1h_tokens
+    assert writes == ((written, 0) if ttl is None else (0, written))
+    read = usage.cache_read_tokens
+    each = usage.prompt_tokens - read, read, usage.completion_tokens
     prices = 3.75e-6 if ttl is None else 6e-6, 3e-7, 1.5e-5
     dollars = sum(tokens * price for tokens, price in zip(each, prices, strict=True))
     assert made.context_compressor.status().bill.cost == pytest.approx(dollars)
@@ -218,7 +220,7 @@ def test_an_agent_of_another_process_has_the_bill(host, store_url, mode):
     MODES[mode](made, OUTGROWING)
     paid = made.context_compressor.status().bill
     assert paid.requests == len(OUTGROWING)
-    assert paid.usage.cached > 0
+    assert paid.usage.cache_read_tokens > 0
     assert paid.summaries.prompt_tokens > 0
     # Its last turn waits with its bill while another thread writes to the store.
     made.context_compressor.save()

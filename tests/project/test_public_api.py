@@ -15,6 +15,7 @@ from typing import get_type_hints
 import pytest
 
 import praison_compressor
+from tests.helpers.api_page import api_page
 
 PUBLIC = set(
     """Balance Bill BudgetTooSmall CompressResult CompressorConfig CompressorError ConfigError
@@ -107,6 +108,35 @@ def test_importing_loads_no_slow_library():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     slow = {"litellm", "sqlalchemy", "praisonaiagents", "openai", "aiohttp", "opentelemetry"}
     assert slow & set(done.stdout.split()) == set()
+
+
+# ---------------------------------------------------------------- the reference
+
+
+def test_each_public_attribute_has_a_meaning():
+    """The API page gives each field a meaning, and each property a noun phrase."""
+    rows = [
+        (name, meaning)
+        for section in re.split(r"^## ", api_page(), flags=re.M)
+        for table in re.findall(r"^\| attribute .*\n((?:\|.*\n)+)", section, re.M)
+        for name, meaning in re.findall(r"^\| `(\w+)` \|(?: `[^`]*`)? ?(.*) \|$", table, re.M)
+    ]
+    assert len(rows) > 100
+    assert [name for name, meaning in rows if not meaning or meaning.startswith("Return")] == []
+
+
+def test_help_describes_each_parameter_that_the_reference_leaves_out(things):
+    """The docstring of a class names each parameter of its constructor."""
+    left_out = re.findall(r"`help\((\w+)\)` describes the parameters", api_page())
+    classes = [thing for thing in things if getattr(thing, "__name__", "") in left_out]
+    assert praison_compressor.ContextCompressor in classes
+    unnamed = [
+        (thing.__name__, name)
+        for thing in classes
+        for name in inspect.signature(thing).parameters
+        if not re.search(rf"^    {name}: |`{name}`", inspect.getdoc(thing) or "", re.M)
+    ]
+    assert unnamed == []
 
 
 # ---------------------------------------------------------------- docstrings

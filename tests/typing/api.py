@@ -82,10 +82,10 @@ async def use(compressor: ours.ContextCompressor, messages: list[Message]) -> li
     ids: tuple[str, str | None] = (result.session_id, result.parent_session_id)
     cost: float | None = result.usage.cost
     segments: tuple[ours.Segment, ...] = result.segments
-    resumed: ours.CompressResult = compressor.resume("research-42", token_budget=4_000)
+    resumed: ours.CompressResult = compressor.resume("research-42", target_tokens=4_000)
     saved: bool = compressor.save(messages, session_id="research-42")
     count: int = compressor.save_all()
-    view: list[Message] = compressor.best(messages, session_id="research-42").messages
+    view: list[Message] = compressor.fallback_view(messages, session_id="research-42").messages
     whole: list[Message] = compressor.verbatim(view, session_id="research-42")
     print(numbers, status, method, ids, cost, segments, resumed, saved, count)
     return whole

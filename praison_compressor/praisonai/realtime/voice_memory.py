@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from ...compressor.context_compressor import ContextCompressor
-from ...compressor.request import CompressResult
+from ...compressor.result import CompressResult
 from ...config import CompressorConfig
 from ...errors import BudgetTooSmall
 from ...ledger.segments import Segment
@@ -113,7 +113,7 @@ class VoiceMemory:
             return await asyncio.to_thread(self._best, transcript)
 
     def _best(self, transcript: list[Message]) -> CompressResult:
-        return self._compressor.best(transcript, session_id=self._session_id)
+        return self._compressor.fallback_view(transcript, session_id=self._session_id)
 
     def _read_store(self) -> list[Message]:
         store, namespace = self._compressor.store, self._compressor.config.namespace

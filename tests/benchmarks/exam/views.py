@@ -117,7 +117,7 @@ def _compressed(ours: ContextCompressor, case: Case, share: float, cut: int) -> 
             messages, session_id=f"exam-{case.number}", target_tokens=budget, force=True
         ).messages
     except BudgetTooSmall:
-        return ours.best(messages, target_tokens=budget).messages
+        return ours.fallback_view(messages, target_tokens=budget).messages
 
 
 # -------------------------------------------------------------- peers

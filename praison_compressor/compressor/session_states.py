@@ -1,32 +1,29 @@
-"""Hold the states of the newest sessions, and bill the sessions.
+"""`SessionStates`: remember the newest sessions between turns.
 
-A `SessionState` is frozen, except for its `Account`, which all states of one session share. Only
-`SessionStates` replaces a state, by one method for each transition. `Billing` adds the cost of
-requests and summaries to the sessions' bills.
+A `SessionState` is frozen, except for the session's `Account`. Only `SessionStates` replaces a
+state, by one method for each transition.
 """
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..concurrency import renew_after_fork, run_off_loop
+from ..concurrency import renew_after_fork
 from ..ledger.segments import Session, Usage
-from ..ledger.stores import Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.costs import Costs
 from ..view.view import View
 from .account import Account
-from .bills import Bill, read_whole_usage, uncompressed_usage
-from .decision import RememberedPreview, costs_of, is_cold
+from .decision import RememberedPreview, costs_of
 from .projection import LastTurn
-from .request import CompressResult, Request, RequestReader, SessionKey, usage_of
+from .request import Request, SessionKey
+from .result import CompressResult, usage_of
 
 REMEMBERED_SESSIONS = 64
 
@@ -45,25 +42,22 @@ class SessionState:
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
     placeholder: View | None = None
-    """The view with uncommitted texts that is sent while a model writes a summary: always the same,
-    so that the provider's cache stays warm."""
+    """The view with static texts that is sent while a model writes the summary. The same in every
+    turn: the provider's cache stays warm."""
     previewed: RememberedPreview | None = None
-    """What the newest preview showed."""
     reported: Mapping[str, str] = field(default_factory=dict)
-    """Subject -> epoch in which it was last reported."""
+    """Subject -> epoch of its newest report."""
     is_ledger_readable: bool = True
-    """Whether the newest fallback view could be made with the session's ledger."""
+    """Whether the newest fallback view could use the ledger."""
     silence: str = ""
-    """Epoch and last request of the silence in which the idle session was last examined."""
+    """Epoch and last request when `summarize_if_cold` last looked."""
     unreported: Usage = field(default_factory=Usage)
     """Cost of texts that no result has reported yet."""
     requests: int = 0
     cold_requests: int = 0
-    """Requests that found the provider's cache cold."""
     is_cold: bool = False
     """Whether the last request found the provider's cache cold."""
     last_tokens: int = 0
-    """Tokens of the last request's messages."""
     last_added_tokens: int = 0
     last_saved_tokens: int = 0
     """Tokens that compression saved in the last request."""
@@ -71,10 +65,11 @@ class SessionState:
     """Tokens that a request adds, as a moving average."""
 
     def costs(self, request: Request) -> Costs | None:
-        """Return a request's prices, with the session's pace once it is known."""
+        """Return a request's prices, with the session's pace once known."""
         bill = self.account.bill
         is_paced = self.requests >= LEAST_REQUESTS and self.growth_tokens > 0
-        is_cached = not is_paced or bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
+        was_read = bill.usage.cache_read_tokens > 0
+        is_cached = not is_paced or bill.requests < LEAST_REQUESTS or was_read
         costs = costs_of(request, is_cached=is_cached)
         if costs is None or not is_paced:
             return costs
@@ -94,10 +89,9 @@ class SessionState:
             or not session.is_unchanged_since(turn.session)
         ):
             return None
-        # The next turn commits an unforced preview. Only a forced turn, for which None is returned
-        # above, commits a forced preview.
-        is_committing = preview is not None and not preview.decision.request.force
-        return None if is_committing else turn.extend(request, limit, tokens)
+        # A forced preview waits for a forced turn.
+        commits_preview = preview is not None and not preview.decision.request.force
+        return None if commits_preview else turn.extend(request, limit, tokens)
 
 
 class SessionStates:
@@ -118,7 +112,7 @@ class SessionStates:
     # -------------------------------------------------------------- read
 
     def state(self, key: SessionKey) -> SessionState:
-        """Return the state of a session, blank unless it is remembered."""
+        """Return the state of a session, blank if it is not remembered."""
         with self._lock:
             return self._states.get(key) or SessionState(Account(key))
 
@@ -132,7 +126,7 @@ class SessionStates:
             return list(self._states.values())
 
     def take_evicted(self) -> list[Account]:
-        """Return the accounts of sessions that are no longer remembered, each once."""
+        """Return the accounts of sessions no longer remembered, each once."""
         with self._lock:
             evicted, self._evicted = self._evicted, []
             return evicted
@@ -192,7 +186,7 @@ class SessionStates:
     def remember_preview(
         self, key: SessionKey, previewed: RememberedPreview | None, used: Sequence[SegmentText] = ()
     ) -> None:
-        """Remember what a preview showed; charge the last one's unused texts."""
+        """Remember a preview; charge the previous one's unused texts."""
         with self._lock:
             before = self.state(key).previewed
             texts = () if before is None else before.decision.texts
@@ -236,7 +230,7 @@ class SessionStates:
         """Record whether a session's ledger can be read; return whether this changed."""
         with self._lock:
             is_changed = self.state(key).is_ledger_readable != is_readable
-            if is_changed:  # a read-only request does not make the session the newest
+            if is_changed:  # otherwise a read-only request would make the session the newest
                 self._change(key, is_ledger_readable=is_readable)
             return is_changed
 
@@ -249,7 +243,7 @@ class SessionStates:
     def enter(self, key: SessionKey) -> Future[None] | None:
         """Return None if the session is free, else its worker's future.
 
-        After None the caller must call `leave`. After a future the caller waits and looks again.
+        After None the caller must call `leave`. After a future the caller waits and calls again.
         """
         with self._lock:
             worker = self._workers.get(key)
@@ -266,84 +260,3 @@ class SessionStates:
             done = self._workers.pop(key, None)
         if done is not None:  # None in a child that was forked meanwhile
             done.set_result(None)
-
-
-# -------------------------------------------------------------- bills
-
-
-@dataclass(frozen=True)
-class Billing:
-    """The accounts of one store's sessions; thread-safe."""
-
-    store: Store
-    requests: RequestReader
-    sessions: SessionStates
-    clock: Callable[[], float]
-
-    def account(self, session_id: str | None) -> Account:
-        """Return the account of a session."""
-        return self._state(session_id).account
-
-    def bill(self, session_id: str | None) -> Bill:
-        """Return a session's bill, with the cost that other processes wrote."""
-        account = self.account(session_id)
-        opener = functools.partial(self.store.open, *self.requests.key(session_id))
-        account.refresh(self.store, opener, self.clock(), always=True)
-        return account.bill
-
-    def record(self, answer: Any, session_id: str | None) -> Bill:
-        """Add the usage of a provider's answer; return the bill."""
-        usage = read_whole_usage(answer)
-        state = self._state(session_id)
-        account = state.account
-        if usage is not None:
-            is_warm = not state.is_cold and bool(usage.cached or account.bill.usage.cached)
-            sizes = state.last_saved_tokens, state.last_added_tokens
-            whole = uncompressed_usage(usage, *sizes, is_warm=is_warm)
-            account.add(Bill.of(usage, whole, self.requests.config.model))
-            run_off_loop(functools.partial(account.save, self.store))
-        return account.bill
-
-    def save_all(self) -> None:
-        """Write the bills of all sessions to the store."""
-        accounts = (state.account for state in self.sessions.states())
-        self._save_whole([*self.sessions.take_evicted(), *accounts])
-
-    def _save_whole(self, accounts: Iterable[Account]) -> None:
-        for account in accounts:
-            account.save(self.store, always=True)
-
-    def _state(self, session_id: str | None) -> SessionState:
-        key = self.requests.key(session_id)
-        return self.sessions.touch(self.sessions.stable_key(key))
-
-    # -------------------------------------------------------------- one request
-
-    def last_request(self, session: Session) -> float:
-        """Return the time of the session's last request; 0: unknown."""
-        account = self.sessions.touch(session.key).account
-        account.refresh(self.store, lambda: session, self.clock())
-        return max(account.requested, session.updated)
-
-    def is_cold(self, request: Request, session: Session) -> bool:
-        """Return whether the provider's cache lost the session's last request."""
-        return is_cold(request, self.last_request(session), self.clock())
-
-    def begin(self, request: Request, session: Session) -> None:
-        """Record a request's start; write the bills that are due."""
-        self.sessions.begin_request(request, session, self.clock())
-        self._save_whole(self.sessions.take_evicted())
-        self.sessions.state(session.key).account.save(self.store)
-
-    def charge_result(self, session: Session, result: CompressResult) -> CompressResult:
-        """Return the result with its bill and the unreported cost.
-
-        Write the bill to the store if the result recorded summaries or masks.
-        """
-        self.sessions.record_sizes(session.key, result)
-        usage = result.usage + self.sessions.take_unreported_usage(session.key)
-        account = self.sessions.touch(session.key).account
-        account.add(Bill(summaries=usage))
-        if result.written or result.newly_masked:
-            run_off_loop(functools.partial(account.save, self.store, always=True))
-        return replace(result, usage=usage, bill=account.bill)
