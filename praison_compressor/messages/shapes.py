@@ -111,6 +111,8 @@ def has_user_part(message: Mapping[str, Any]) -> bool:
 def _written_by_tools(message: Mapping[str, Any]) -> list[bool]:
     """Return for each content part whether a tool wrote it."""
     content = message.get("content")
+    if type(content) is str:
+        return [content.startswith(ORPHAN_OPENS)]
     parts = content if isinstance(content, list) else [content]
     return [is_result_block(part) or part_text(part).startswith(ORPHAN_OPENS) for part in parts]
 
