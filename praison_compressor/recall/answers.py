@@ -25,8 +25,8 @@ from ..messages.responses import ITEM_FIELDS
 from ..messages.shapes import ITEMS
 from .archive import SessionArchive
 from .fitting import QUOTE_NOTICE, Fitting
-from .matches import snippet
-from .passages import query_terms
+from .matches import FoundMessage, snippet
+from .passages import query_terms, terms_in
 from .reading import LEAST_TOKENS, Reading, occurring_words, quote_query
 from .references import parse_reference
 from .search import find_messages, search_answer
@@ -153,6 +153,8 @@ class Recall:
         if not found:
             reason = _explain_no_match(archive, query, room)
             return f'{reason} {READ}("") lists what is archived.'
+        if _lacks_every_name(query, found):
+            room = max(LEAST_TOKENS, room // 2)
         # A budget above SEARCH_TOKENS enlarges both rooms by the excess.
         text_room, table_room = (
             min(room, max(size - FOOTER_TOKENS, room - SEARCH_TOKENS + size))
@@ -202,6 +204,13 @@ def _usual_tokens(references: Sequence[str], about: str) -> int:
     asked = [parsed for each in references if (parsed := parse_reference(each))]
     is_one = len(asked) == 1 and (about or (asked[0].message and not asked[0].last_message))
     return READ_TOKENS if is_one and not asked[0].line else RANGE_TOKENS
+
+
+def _lacks_every_name(query: str, found: Sequence[FoundMessage]) -> bool:
+    """Return whether the matches have words, but no name, of a query."""
+    names = [term for term in query_terms(query) if term.parts]
+    texts = (message_as_text(each.hit.message) for each in found)
+    return bool(names) and not any(terms_in(text, names) for text in texts)
 
 
 def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:

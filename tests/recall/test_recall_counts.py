@@ -93,6 +93,14 @@ def test_a_word_that_no_message_has_is_named():
     assert "none has sealed)" in search("FetchBranch timeout sealed")
 
 
+def test_a_search_for_a_name_that_no_message_has_is_answered_briefly():
+    """Messages with a query's words, but none of its names, get half of an answer."""
+    piers = [f"Pier {n}: the crate of hold {n} is sealed" for n in range(99)]
+    search, _ = holding([user("\n".join(piers[n::3])) for n in range(3)])
+    found, lacking = (count(search(f"{name} crate sealed", 9)) for name in ("lamp", "hold-99"))
+    assert lacking <= 250 < found
+
+
 @pytest.fixture
 def timetables(store):
     """Return search and read of an archive with a timetable for each of six calls."""
