@@ -286,7 +286,9 @@ class AgentCompressor:
         return self.for_model().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session (None: the current one) or a message, by digest, from the ledger.
+        """Remove a session or a message from the ledger.
+
+        `target` is a session's id or a message's digest; None is the conversation's session.
 
         Raises:
             SessionNotFound: the namespace has no such session or message.

@@ -25,7 +25,7 @@ def agent_title(agent: Any) -> str:
 
 
 def session_id_of(agent: Any) -> str | None:
-    """Return the session id that the host or `context=` gives the agent, or None."""
+    """Return the agent's session id from the host or `context=`, or None."""
     from_context = getattr(agent._context_param, "claim_session", lambda agent: None)
     return _host_session_id(agent) or from_context(agent)
 
@@ -36,7 +36,7 @@ def _host_session_id(agent: Any) -> str | None:
 
 
 def host_store(agent: Any) -> Any:
-    """Return the host's store of the session, or None unless that is on this disk."""
+    """Return the host's store of the session, or None unless on disk."""
     # A database (`db=`) may be on another machine: its conversations must not reach this disk.
     is_known = hasattr(agent, "_session_store") and hasattr(agent, "_db")
     if _host_session_id(agent) is None or not is_known or agent._db is not None:
@@ -57,7 +57,7 @@ def host_store(agent: Any) -> Any:
 
 
 def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
-    """Return the store of an agent's ledger; use memory if it cannot be opened."""
+    """Return the store of an agent's ledger; after a failure, memory."""
     name = agent_title(agent)
     try:
         store = _open_store(config, agent)
@@ -101,7 +101,7 @@ def store_place(store: Store) -> str:
 
 
 def host_leftovers(host: Any, sessions: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for each of these sessions that the host still has."""
+    """Return a sentence for each session that the host still has."""
     left = [name for name in sessions if host is not None and _is_stored(host, name)]
     sentence = "the host's own session {} has its transcript; delete it there"
     return tuple(map(sentence.format, left))
@@ -142,7 +142,7 @@ def stored_sessions(store: Store, namespace: str, host_id: str) -> Iterator[Sess
 
 
 def has_any_message(store: Store, session: Session, sent: Sequence[str]) -> bool:
-    """Return whether a session has a message of `sent` other than the first."""
+    """Return whether a session has a message of `sent[1:]`, by digest."""
     digests = {name for entry in session.entries for name in entry.segment.run}
     digests.update(map(digest, store.transcript(session)))
     return not digests.isdisjoint(sent[1:])

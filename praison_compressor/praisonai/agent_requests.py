@@ -1,4 +1,4 @@
-"""Make the view of each request of an agent, and bill the answer.
+"""Make the view of each request, and bill the answer.
 
 No error of ours may end a turn: a failure is logged, and the best possible view is sent.
 """

@@ -157,7 +157,7 @@ CHAT_COMMANDS = {command.name: command for command in _TABLE}
 
 
 def parse_prompt(agent: Any, prompt: Any) -> ParsedCommand | None:
-    """Return a prompt's command, or None if the prompt is for the model."""
+    """Return a prompt's command, or None if the model shall answer."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
@@ -166,7 +166,7 @@ def parse_prompt(agent: Any, prompt: Any) -> ParsedCommand | None:
 
 
 def find_command(name: str, argument: str) -> ParsedCommand | None:
-    """Return the command, a reply to a mistake, or None if the words are for the model."""
+    """Return the command, a reply to a mistake, or None."""
     command = CHAT_COMMANDS.get(name)
     if command is None:
         meant = _nearest_command(name) if name.isalpha() and not argument else None

@@ -192,7 +192,7 @@ def _takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
 
 
 class HostSettings:
-    """One agent's settings in the host: compaction and the limit of tool results."""
+    """One agent's compaction and tool result limit in the host."""
 
     def __init__(self, agent: Any, requested: RequestedContext) -> None:
         self._uncompacted: Any = None

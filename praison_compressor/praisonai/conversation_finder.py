@@ -158,7 +158,8 @@ class ConversationFinder:
     # -------------------------------------------------------- what is no conversation
 
     def belongs_to_conversation(self, messages: Sequence[Message]) -> bool:
-        """Return whether a request belongs to the conversation, unlike one for a title."""
+        """Return whether a request belongs to the agent's conversation."""
+        # Titles, guardrails and memory extraction send requests of their own.
         history = list(self.history or ())
         first, sent = _first_message(history), _first_message(messages)
         if first is None or sent is None or digest(first) == digest(sent):

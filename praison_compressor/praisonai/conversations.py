@@ -81,7 +81,7 @@ class Choices:
 
 
 def _index_now(chosen: ChosenMessage, messages: Sequence[Message]) -> int | str | None:
-    """Return a message's index, or None if it is gone; a reference stays."""
+    """Return a message's index now, or None; a reference stays."""
     if isinstance(chosen, str):
         return chosen
     shown = leading_count(messages) + chosen.index
@@ -167,7 +167,7 @@ class Conversation:
     # ------------------------------------------------------------ its turns
 
     def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Take back messages that a turn's first request lacks; return offset and length."""
+        """Take back messages that `sent` lacks; return the turn's offset and length."""
         offset, length = self._align(sent)
         if length < len(self.digests):
             self._rewind(length, sent)
@@ -265,7 +265,7 @@ class Conversations:
         self._by_session: OrderedDict[str, Conversation] = OrderedDict()
 
     def get(self, session_id: str) -> Conversation | None:
-        """Return the conversation of a session, or None if it is not remembered."""
+        """Return the conversation of a session, or None if not remembered."""
         return self._by_session.get(session_id)
 
     def newest(self) -> list[Conversation]:
@@ -278,7 +278,7 @@ class Conversations:
         return [conversation for conversation in self.newest() if conversation.host_id == host_id]
 
     def find_unused(self, host_id: str | None) -> Conversation | None:
-        """Return a conversation with that host id and without a request, or None."""
+        """Return a conversation with that host id without requests, or None."""
         return next((c for c in self.with_host_id(host_id) if not c.first_sent), None)
 
     def remember(self, conversation: Conversation) -> Conversation:

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Installation:
-    """The agents that ask for compression, and every replaced name of the host."""
+    """The agents that ask for compression, and the host's replaced names."""
 
     def __init__(self) -> None:
         """Replace the host's names.

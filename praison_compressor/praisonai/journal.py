@@ -49,7 +49,7 @@ def count_kept_steps(
     compressor: ContextCompressor,
     view: Sequence[Message] | None = None,
 ) -> KeptSteps:
-    """Count the steps and tokens of restored messages, or of those in the `view`."""
+    """Count the restored steps and tokens, or those in the `view`."""
     if view is not None:
         sent = {id(message) for message in view}
         restored = [message for message in restored if id(message) in sent]

@@ -49,7 +49,7 @@ _ANSWER_PARAMETERS = frozenset(
 
 
 def _own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
-    """Return the agent's own model, endpoint and key; None if we cannot call the model."""
+    """Return the agent's own model, or None if it cannot be called."""
     from ..summaries.litellm_client import LiteLLMSummarizer
 
     if getattr(agent, "_using_custom_llm", False):
@@ -147,7 +147,7 @@ class ModelCompressors:
             return self._models[name]
 
     def with_focus(self, focus: str | None) -> ContextCompressor:
-        """Return the compressor of the agent's own model, with a focus for the summary."""
+        """Return the compressor of the agent's own model, with a focus."""
         compressor = self.for_model(None)
         if not focus:
             return compressor
@@ -297,7 +297,7 @@ class ModelCompressors:
         return self._model(model).is_trial_uncertain
 
     def learn_usage(self, sent: SentRequest, reported: int) -> None:
-        """Learn from reported prompt tokens; log the window of a server that truncates."""
+        """Learn from reported prompt tokens; log a truncating server's window."""
         request, view = sent
         with self._lock:
             model = self._model(request.model)

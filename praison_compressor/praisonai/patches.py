@@ -1,4 +1,4 @@
-"""List the host's names that we replace or read, and check their shapes."""
+"""List the host's names that are replaced or read; check their shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Give an agent the recall tools; hide messages that the user took back.
+"""Give an agent the recall tools; hide taken-back messages.
 
 An agent gets the tools with its first compression, which changes the request's prefix anyway.
 """
@@ -25,7 +25,7 @@ Tool = Callable[..., str]
 
 
 def wants_recall(agent: Any, option: bool | None) -> bool:
-    """Return whether an agent gets the recall tools; by default if it has others."""
+    """Return whether an agent gets the recall tools, by default beside others."""
     allows = getattr(agent, "_tool_name_allowed", None)
     names = [schema["function"]["name"] for schema in SCHEMAS]
     if callable(allows) and not all(map(allows, names)):

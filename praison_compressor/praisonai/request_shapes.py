@@ -216,7 +216,7 @@ def add_cache_marks(
     tools: Sequence[Mapping[str, Any]] | None = None,
     ttl: str | None = None,
 ) -> list[Message]:
-    """Return the messages with cache marks beside the host's; marked ones are copies."""
+    """Return the messages with cache marks; a marked message is a copy."""
     host_marks = _marks_in([*messages, *(tools or ())])
     free = max(0, MOST_MARKS - host_marks)
     # An API refuses a mark of an hour after one of minutes.

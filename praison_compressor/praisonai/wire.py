@@ -1,4 +1,4 @@
-"""Send each request as its view; retry after a refusal; read the answer."""
+"""Send each request as its view; retry refusals; read the answer."""
 
 from __future__ import annotations
 
@@ -366,14 +366,14 @@ _ROUTES: Mapping[str, Any] = {
 
 
 class ViewClient:
-    """A client, or a part of one, that sends views; the client itself is not changed."""
+    """A client, or a part of one, that sends views."""
 
     __slots__ = ("_requests", "_routes", "_target", "_transmit")
 
     def __init__(
         self, requests: AgentRequests, routes: Mapping[str, Any], target: Any, transmit: Transmit
     ) -> None:
-        # Assignment would set the target's attributes.
+        # Assignment would change the target, which other agents may use.
         object.__setattr__(self, "_requests", requests)
         object.__setattr__(self, "_routes", routes)
         object.__setattr__(self, "_target", target)

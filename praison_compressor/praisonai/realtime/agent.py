@@ -116,7 +116,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return tuple(item.id for item in self._folding.items.live())
 
     def transcript(self, item_id: str) -> str | None:
-        """Return the words of a live item, or None if there is none."""
+        """Return the words of a live item, or None without one."""
         item = self._folding.items.get(item_id)
         return None if item is None else item.text or item.output or item.arguments
 

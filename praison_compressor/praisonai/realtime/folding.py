@@ -87,7 +87,7 @@ class Marks:
 
     @property
     def step(self) -> int:
-        """Return the fewest items worth a fold: half of what a fold replaces."""
+        """Return the fewest items worth a fold: half of a full fold."""
         return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 
@@ -141,7 +141,7 @@ class Folding:
     # ------------------------------------------------------------ events
 
     def apply(self, event: ServerEvent) -> bool:
-        """Apply a server's event, start due work; return whether the event answered ours."""
+        """Apply an event, start due work; return whether it answered ours."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
             return self._on_refusal(mapping(event.get("error")))

@@ -1,4 +1,4 @@
-"""Hold a Realtime server's conversation: items in order, with their words; no I/O."""
+"""Hold a Realtime server's conversation: items with their words; no I/O."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Item:
 
 
 def heard_words(text: str, at_ms: float, length_ms: float) -> str:
-    """Return the whole words spoken up to `at_ms` of `length_ms`, "" if that is 0.
+    """Return the whole words spoken up to `at_ms` of `length_ms`.
 
     Servers send no times of words: the end of a word is the later of two estimates, one by letters
     and one by words.

@@ -1,4 +1,4 @@
-"""Archive and summarize the folded items of a voice conversation as one transcript."""
+"""Archive and summarize a voice conversation's folded items as one transcript."""
 
 from __future__ import annotations
 
