@@ -91,12 +91,12 @@ def _undo(agent_compressor: AgentCompressor, argument: str) -> str:
     if not segments:
         return "Nothing to undo."
     use = agent_compressor.context_use()
-    engine = agent_compressor.for_model()
+    compressor = agent_compressor.for_model()
     messages = agent_compressor.next_messages()
     # An empty range: the view as it is now, in which earlier compressions stand again.
-    now = engine.preview(messages, until=0, **agent_compressor.conversation.options)
+    now = compressor.preview(messages, until=0, **agent_compressor.conversation.options)
     replaced = [now.messages[index] for index, fate in now.fates() if fate != "keep"]
-    return wording.describe_undo(segments, messages, replaced, use, engine.tokens.message)
+    return wording.describe_undo(segments, messages, replaced, use, compressor.tokens.message)
 
 
 def _resume(agent_compressor: AgentCompressor, argument: str) -> str:
