@@ -41,9 +41,9 @@ STEP_EXCESS = 1.25
 TURN_START_COST = 0.05
 """Share of the tail that a cut on a turn start may cost (tests/compressor/test_tails.py)."""
 
-LEAST_TEXT_TOKENS = 250
-"""Tokens that a text needs; with less, older summaries and small runs are replaced too
-(tests/view/test_folds.py)."""
+LEAST_TEXT_TOKENS = 225
+"""Tokens that a text needs, three times its frame; with less, older summaries and small runs are
+replaced too (tests/view/test_folds.py)."""
 
 MOST_LENGTHENINGS = 2
 """Times that the tail is lengthened at most; after each the quotes are measured again."""
