@@ -261,7 +261,7 @@ class Pipeline:
         return view.with_segments(map(self.projector.recount, texts))
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
-        """Return the view with masks and excerpts; commit them if no other worker commits.
+        """Return the view with masks and excerpts; commit them if possible.
 
         While another worker writes a summary, a commit of masks would make it lose its paid text.
         """

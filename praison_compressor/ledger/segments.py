@@ -111,7 +111,7 @@ class Segment:
 
     @property
     def author(self) -> str:
-        """Return "user" for a choice, else the model or the method."""
+        """The user for a choice; else the model, or the method without one."""
         return "user" if self.is_choice else self.model or self.method
 
     def is_for(self, limit: int) -> bool:

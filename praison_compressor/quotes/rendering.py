@@ -180,7 +180,7 @@ class Renderer:
         return filled
 
     def _render_outline(self, calls: Calls, left_out: Sequence[_Part], most: int) -> str:
-        """Return a line of calls for each tool, in at most `most` tokens; count the rest."""
+        """Return a line of calls for each tool; count the rest."""
         ranked = sorted(calls, key=acts_first)
         # Without a reference a call's arguments are of little use.
         named = ranked[: max(0, most) // NAMED_TOKENS] if self.references else []
@@ -217,7 +217,7 @@ class Renderer:
         return _Part(section, entries, sizes, ratio, entries, note)
 
     def _print_within(self, part: _Part, most: int) -> _Part:
-        """Return the part printed in at most `most` tokens, or as it was."""
+        """Return the part in at most `most` tokens, or unchanged."""
         for attempt in range(TRIES):
             text, left = self._print_part(part, most - HEADING_TOKENS)
             if not text or text == part.text:

@@ -68,7 +68,7 @@ class Fitting:
     # -------------------------------------------------------------- lists
 
     def fit_rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> FittedRows:
-        """Return the lines that fit below `first`; end with `more` if not all fit."""
+        """Return the lines that fit below `first`; `more` ends a cut."""
         answer = f"{QUOTE_NOTICE}\n{first}" if first else QUOTE_NOTICE
         room -= self.count(answer) + self.count(more) + 2
         for number, line in enumerate(lines):

@@ -165,7 +165,7 @@ _ALTERED = 5  # one of five stretches of a copy may differ: a model changes some
 
 
 def is_copy(text: str, source: str) -> bool:
-    """Return whether nearly all of the text is copied, spaces and line breaks aside."""
+    """Return whether nearly all words of the text are copied."""
     text, source = _without_spaces(text), _without_spaces(source)
     places = range(0, len(text) - _COPY_CHARS + 1, max(_COPY_CHARS, len(text) // _PROBES))
     missing = [text[at : at + _COPY_CHARS] not in source for at in places]

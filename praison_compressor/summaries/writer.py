@@ -226,7 +226,7 @@ class Composition:
         return SegmentText(message, self.method)
 
     def _carry_prose(self, most_tokens: int) -> str:
-        """Return earlier prose, each text cut to an equal share of the tokens."""
+        """Return earlier prose, each text cut to an equal share."""
         texts = self.brief.folded
         whole = "\n\n".join(texts)
         if self.tokens.text(whole) <= most_tokens:

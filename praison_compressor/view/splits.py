@@ -50,9 +50,10 @@ MOST_LENGTHENINGS = 2
 
 
 def choose_cut(view: View, tail_tokens: int, least_tokens: int = 0) -> int:
-    """Return the start of a tail of at most `tail_tokens`: a step, or a near turn start.
+    """Return the start of a tail of at most `tail_tokens`.
 
-    A turn start never brings the tail below `least_tokens`.
+    The start is a step, or a turn start near it. A turn start never brings the tail below
+    `least_tokens`.
     """
     step = view.longest_tail(tail_tokens)
     users = set(view.transcript.users)
@@ -109,7 +110,7 @@ class SummaryPlanner:
         return reject_small_gain(self._plan_texts(split), self.view.size(), self.budget)
 
     def split(self) -> Split | None:
-        """Return the split for the target, or for the limit if nothing fits the target.
+        """Return the split for the target, else for the limit.
 
         Return None if nothing fits the target and the view is within the limit.
 
@@ -133,9 +134,10 @@ class SummaryPlanner:
     # ---------------------------------------------------------- the first split
 
     def _split_within(self, goal: int) -> Split:
-        """Return the split with the fewest kinds of runs that leaves its texts enough tokens.
+        """Return the first split that leaves its texts enough tokens.
 
-        If none does, return the one with the most kinds that fits, else the smallest.
+        Splits with fewer kinds of runs come first. If none leaves enough, return the one with the
+        most kinds that fits, else the smallest.
         """
         shortest = self._shortest_split(goal)
         start = self._share_start(shortest)
@@ -155,7 +157,10 @@ class SummaryPlanner:
         return FOLD_LARGE, ALL
 
     def _share_start(self, shortest: Split) -> int:
-        """Return the start of a tail with its share of what tail and texts divide."""
+        """Return the start of a tail that takes its share.
+
+        Tail and texts divide the tokens that are free beside the rest.
+        """
         tail_tokens = self.view.tail_tokens(shortest.tail_start)
         share = int((shortest.free_tokens + tail_tokens) * self.budget.tail_share)
         steps = share if self.budget.is_exact else self._in_whole_steps(share)
@@ -189,7 +194,10 @@ class SummaryPlanner:
         return requested
 
     def _in_whole_steps(self, tokens: int) -> int:
-        """Return the tokens of the shortest tail of at least `tokens`, or `tokens`."""
+        """Return the tokens of the shortest tail of `tokens` or more.
+
+        Return `tokens` if every tail is shorter.
+        """
         starts, size = self.view.starts, self.view.tail_tokens
         end = bisect_left(starts, True, key=lambda start: size(start) < tokens)
         return size(starts[end - 1]) if end else tokens
@@ -215,7 +223,7 @@ class SummaryPlanner:
     # ---------------------------------------------------------- measured texts
 
     def _plan_texts(self, split: Split) -> Plan:
-        """Return the plan; lengthen the tail by the tokens that its texts do not need."""
+        """Return the plan, its tail lengthened by what texts leave."""
         most = self._prose_tokens + self._most_quote_tokens(split.scope)
         if self._old_tokens:
             # The tail takes the other half, so that later summaries fit beside this one.
@@ -248,9 +256,10 @@ class SummaryPlanner:
         )
 
     def _lengthen_tail(self, split: Split, texts: TextTokens, most: int) -> Split:
-        """Return the split with the longest tail beside which texts of at most `most` fit.
+        """Return the split with the longest tail that fits beside texts.
 
-        A shorter middle needs fewer tokens for quotes, in proportion to its size.
+        The texts take at most `most` tokens. A shorter middle needs fewer tokens for quotes, in
+        proportion to its size.
         """
         view, source = self.view, self._source_tokens(split)
         quotes = min(most - texts.prose, sum(texts.needs))

@@ -167,7 +167,7 @@ def test_a_pace_is_known_after_four_requests():
 
 
 def test_the_pace_is_a_moving_average():
-    """A request weighs a quarter in the pace; a shorter one does not count."""
+    """A request weighs a quarter in the pace if it is longer than the last one."""
     states, key = SessionStates(), ("default", "s")
     result = compressor().compress_sync(coding_turns(1))
     paces = []

@@ -176,7 +176,7 @@ def test_an_undo_counts_only_what_is_verbatim_again(host):
 
 
 def test_choices_are_read_as_they_are_printed(host):
-    """References stand behind commas too; other words are corrected."""
+    """References are read with commas and without."""
     talk = Talk(agent(host, OPENAI, context(host)), "chat")
     talk.say("/compact preview")
     (kept,) = talk.say("/compact keep s1.2, s1.4")

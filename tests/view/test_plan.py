@@ -92,7 +92,7 @@ def test_the_floor_holds_the_trigger_up():
 
 @pytest.mark.parametrize(("window", "most"), [(100_000, 23_000), (10_000, 2_000), (4_000, 1_500)])
 def test_one_result_takes_a_quarter_of_the_window(window, most):
-    """One result may take a quarter less the reserve; a small window gives up to half."""
+    """One result may take a quarter less the reserve, and up to half of a small window."""
     assert Budget.of(CompressorConfig(), window).most_result_tokens == most
 
 
