@@ -111,7 +111,7 @@ class Segment:
 
     @property
     def author(self) -> str:
-        """The user for a choice; else the model, or the method without one."""
+        """The user, the model, or the method if there is neither."""
         return "user" if self.is_choice else self.model or self.method
 
     def is_for(self, limit: int) -> bool:
