@@ -36,7 +36,7 @@ def test_a_sessions_bill_is_shown_after_a_restart(run, tmp_path):
     paid, without = run("bill", "paid").out.splitlines()
     assert paid == "Paid: 1 request, 5.0k input (1.0k cached), 9 output, $0.0113"
     assert without.startswith("Without praison_compressor: 5.0k input")
-    assert run("bill", "paid", "--json").json["usage"]["cached"] == 1_000
+    assert run("bill", "paid", "--json").json["usage"]["cache_read_tokens"] == 1_000
     page = tmp_path / "page.html"
     assert paid in run("report", "paid", "--out", page).out
     assert paid in Page(page.read_text("utf-8")).text

@@ -129,7 +129,7 @@ def test_the_gateways_sweep_prepares_the_next_summary(host, monkeypatch):
     ours = made.context_compressor
     assert ours.for_model().wait_for_summaries(60)
     assert len(host.for_model("aux")) == 1
-    assert ours.summarize_if_cold() == 0
+    assert ours.idle() == 0
     made.chat(turn(8))
     assert ours.context_status == "summarized"
     assert len(host.for_model("aux")) == 1

@@ -56,8 +56,8 @@ def test_the_marks_of_the_page_are_those_of_the_code():
 
 def test_the_bill_of_the_page_is_what_a_bill_prints():
     """The example of costs.md is the text of a bill with its numbers."""
-    paid = RequestUsage(1_900_000, cached=1_600_000, output=21_000)
-    alone = RequestUsage(5_100_000, cached=4_700_000, output=21_000)
+    paid = RequestUsage(1_900_000, 1_600_000, completion_tokens=21_000)
+    alone = RequestUsage(5_100_000, 4_700_000, completion_tokens=21_000)
     bill = replace(Bill.of(paid, alone, "gpt-4o-mini"), requests=42)
     bill = replace(bill, summaries=Usage(180_000, 3_100, cost=0.0289))
     lines = re.findall(r"^    (.*)", (DOCS / "costs.md").read_text("utf-8"), re.M)
