@@ -42,8 +42,12 @@ TURN_START_COST = 0.05
 """Share of the tail that a cut on a turn start may cost (tests/compressor/test_tails.py)."""
 
 LEAST_TEXT_TOKENS = 225
-"""Tokens that a text needs, three times its frame; with less, older summaries and small runs are
+"""Tokens that a text needs, three times its frame. With less, older summaries and small runs are
 replaced too (tests/view/test_folds.py)."""
+
+LEAST_TEXT_SHARE = 0.1
+"""Share of the goal less the head that the texts need together. With less, the user's words of a
+long middle do not fit (tests/benchmarks/rounds.py, --corpus)."""
 
 MOST_LENGTHENINGS = 2
 """Times that the tail is lengthened at most; after each the quotes are measured again."""
@@ -141,9 +145,10 @@ class SummaryPlanner:
         """
         shortest = self._shortest_split(goal)
         start = self._share_start(shortest)
+        least = int(LEAST_TEXT_SHARE * self._tokens_beside_head(goal))
         for scope in self._scopes():
             split = self._split_at(start, scope, goal)
-            if split.fits(LEAST_TEXT_TOKENS * len(split.runs)):
+            if split.fits(max(LEAST_TEXT_TOKENS * len(split.runs), least)):
                 return split
         return max(split, shortest, key=Split.fits)
 
@@ -185,13 +190,15 @@ class SummaryPlanner:
         view, budget = self.view, self.budget
         requested = budget.tail_tokens
         if requested >= LARGE_TAIL:
-            beside_head = budget.target - view.span_tokens(0, view.head_end)
-            share = int(beside_head * budget.tail_share)
+            share = int(self._tokens_beside_head(budget.target) * budget.tail_share)
             requested = max(requested, self._in_whole_steps(share))
         if budget.recent_turns and view.transcript.users:
             first = view.transcript.users[-budget.recent_turns :][0]
             requested = max(requested, view.tail_tokens(first))
         return requested
+
+    def _tokens_beside_head(self, goal: int) -> int:
+        return goal - self.view.span_tokens(0, self.view.head_end)
 
     def _in_whole_steps(self, tokens: int) -> int:
         """Return the tokens of the shortest tail of `tokens` or more.
