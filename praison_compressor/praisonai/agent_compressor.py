@@ -19,7 +19,7 @@ from ..ledger.segments import Segment
 from ..ledger.stores import DurableStore, Forgotten, SessionInfo, Store
 from ..messages import Message, content_digest, leading_count
 from ..messages.dropped_steps import CompletedRequest, history_from
-from .agent_ledger import host_leftovers, host_store
+from .agent_ledger import default_host_store, host_leftovers, host_store
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under, new_session_id
@@ -299,5 +299,8 @@ class AgentCompressor:
                 "the ledger is in memory: nothing of it is kept, and it ends with this process"
             )
         forgotten = self.ledger.forget(self.config.namespace, target or self.session_id)
-        left = host_leftovers(host_store(self._agent()), forgotten.sessions)
+        agent = self._agent()
+        # The host's session outlives the agent.
+        host = default_host_store() if agent is None else host_store(agent)
+        left = host_leftovers(host, forgotten.sessions)
         return replace(forgotten, left=left)
