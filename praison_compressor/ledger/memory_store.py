@@ -51,31 +51,28 @@ class _Original:
 
 @dataclass(frozen=True)
 class _MemorySession:
-    """One session in memory.
-
-    Replaced, never edited: `os.fork` may copy it at any moment.
-    """
+    """A session that is never edited: `os.fork` may copy it any time."""
 
     session: Session
     epochs: tuple[Epoch, ...]
-    """The lineage, its parent's epochs before its own."""
+    """The lineage, the parent's epochs first."""
     skeleton: Skeleton = ()
 
     def epochs_to(self, epoch_id: str) -> tuple[Epoch, ...]:
-        """Return the lineage of an epoch; the whole for the stable id."""
+        """Return the epochs up to this one; all for the stable id."""
         if epoch_id == self.session.id:
             return self.epochs
         ids = [epoch.id for epoch in self.epochs]
         return self.epochs[: ids.index(epoch_id) + 1]
 
     def transcript(self, length: int | None = None) -> list[Message] | None:
-        """Return the recorded transcript, of `length` messages, or None if unknown."""
+        """See `expand_skeleton`."""
         entries = self.session.entries
         parts = [(entry.segment, [o.message for o in entry.originals]) for entry in entries]
         return copy.deepcopy(expand_skeleton(self.skeleton, parts.__getitem__, length))
 
     def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[str, Message, HitPlace]]:
-        """Yield (digest, message, place); a recorded message's entry is ""."""
+        """Yield (content digest, message, place) of recorded and archived messages."""
         for message in () if archived_only else skeleton_messages(self.skeleton):
             yield content_digest(message), message, (self.session.id, "", 0)
         for entry in self.session.entries:
@@ -102,7 +99,7 @@ class MemoryStore:
         renew_after_fork(self)
 
     def _at_fork_reinit(self) -> None:
-        self._leases = {}  # their holders are not in the child
+        self._leases = {}  # the holders do not run in the child
 
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
@@ -112,7 +109,7 @@ class MemoryStore:
         with self._lock:
             stored = self._find_session(namespace, session_id)
             if stored is None and parent_session_id is None:
-                # Opening a name creates nothing before the first commit.
+                # Nothing is created before the first commit.
                 return Session(namespace, session_id, session_id, None)
             return self._store_session(
                 stored or self._new_session(namespace, session_id, parent_session_id)
@@ -149,7 +146,6 @@ class MemoryStore:
         return _MemorySession(session, (*above, root), skeleton)
 
     def _store_session(self, stored: _MemorySession) -> Session:
-        """Store the session; drop the least recently used ones above MOST_SESSIONS."""
         session = stored.session
         self._sessions[session.key] = stored
         self._sessions.move_to_end(session.key)
@@ -170,7 +166,7 @@ class MemoryStore:
     ) -> Session:
         """See `Store.commit`."""
         with self._lock:
-            stored = self._unchanged(session)
+            stored = self._require_unchanged(session)
             if skeleton is None:
                 count = len(stored.session.entries)
                 skeleton = (*stored.skeleton, *range(count, count + len(segments)))
@@ -180,7 +176,7 @@ class MemoryStore:
             stored = replace(stored, session=written, skeleton=plain)
             if segments:
                 stored = self._with_segments(stored, segments, now)
-                self._trim(session.namespace)
+                self._drop_excess(session.namespace)
             return self._store_session(stored)
 
     def _with_segments(
@@ -189,7 +185,6 @@ class MemoryStore:
         segments: Sequence[tuple[Segment, Sequence[Message]]],
         now: float,
     ) -> _MemorySession:
-        """Return the session with these segments in a new epoch."""
         session = stored.session
         own = sum(epoch.session_id == session.id for epoch in stored.epochs)
         epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
@@ -205,20 +200,19 @@ class MemoryStore:
         session = replace(session, tip=epoch, parent=session.tip, head_hash=head, entries=entries)
         return replace(stored, session=session, epochs=epochs)
 
-    def _unchanged(self, session: Session) -> _MemorySession:
-        """Return the session if its tip is unchanged, else raise `LedgerConflict`."""
+    def _require_unchanged(self, session: Session) -> _MemorySession:
+        """Return the stored session, or raise `LedgerConflict` if it has newer entries."""
         stored = self._sessions.get(session.key)
         if stored is None and session.tip == session.id:
             stored = self._new_session(session.namespace, session.id, session.parent)
         if stored is None or stored.session.head_hash != session.head_hash:
-            tip = "another now" if session.key in self._sessions else "gone"
-            raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+            reason = "has a newer entry" if session.key in self._sessions else "is gone"
+            raise LedgerConflict(f"session {session.id} {reason}; read it again")
         return stored
 
     def _archive_originals(
         self, namespace: str, originals: Sequence[Message]
     ) -> tuple[_Original, ...]:
-        """Archive the originals; a dropped one is archived again."""
         archive = self._archives[namespace]
         if not isinstance(originals, Originals):  # `Originals` are copies that nobody edits
             originals = Originals(MessageCache().all(originals))
@@ -228,7 +222,7 @@ class MemoryStore:
             original = archive.get(digest)
             if original is None:
                 original = archive[digest] = _Original(digest, message, size)
-            original.message = message
+            original.message = message  # it may have been dropped
             archived.append(original)
         return tuple(archived)
 
@@ -261,9 +255,9 @@ class MemoryStore:
         return frozenset(original.digest for original in excess) & sizes.keys()
 
     def _excess(self, namespace: str, sizes: Mapping[str, int]) -> list[_Original]:
-        """Return the originals above the limit if these were archived too.
+        """Return the originals to drop, once those of `sizes` are archived.
 
-        Originals above the average size go first, oldest first: the user's messages are small.
+        Originals above the average size go first, because the user's messages are small.
         """
         archive = dict(self._archives[namespace].items())
         # A dropped original that is archived again keeps its old place in the order.
@@ -278,8 +272,7 @@ class MemoryStore:
         freed = accumulate((o.size for o in ordered), initial=0)
         return [o for o, before in zip(ordered, freed, strict=False) if before < excess]
 
-    def _trim(self, namespace: str) -> None:
-        """Drop the originals above the limit."""
+    def _drop_excess(self, namespace: str) -> None:
         excess = self._excess(namespace, {})
         for original in excess:
             original.message = DROPPED

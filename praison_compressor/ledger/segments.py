@@ -21,18 +21,15 @@ class Usage:
     """Tokens of auxiliary calls, and their cost in US dollars if known."""
 
     prompt_tokens: int = 0
-    """Tokens of the whole prompts, with the cached and the written part."""
+    """Prompt tokens, including those read from or written to the cache."""
     completion_tokens: int = 0
-    """Tokens of the answers."""
     cache_read_tokens: int = 0
-    """Tokens read from the provider's cache."""
     cache_write_tokens: int = 0
-    """Tokens written to the provider's cache."""
     cost: float | None = None
-    """US dollars; None without a known price."""
+    """US dollars, or None without a known price."""
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum; calls of unknown price add no cost."""
+        """Return the sum; calls without a known price add no cost."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
@@ -44,17 +41,16 @@ class Usage:
 
 
 SegmentKind = Literal[
-    "summary",  # of a run of steps
-    "mask",  # a tool result as one line
-    "excerpt",  # a tool result's first and last lines
-    "keep",  # a step that the user keeps out of summaries
+    "summary",  # replaces a run of steps
+    "mask",  # replaces a tool result by one line
+    "excerpt",  # replaces a tool result by its first and last lines
+    "keep",  # keeps a step out of summaries
     "undo",  # undoes entries
-    "blank",  # of a forgotten or undone entry
+    "blank",  # replaces a forgotten or undone segment
 ]
 
 TextMethod = Literal["model", "static", "unwritten", "fixed"]
-"""How a text was made. "unwritten": planned, no text yet. "fixed": the same words each time, for
-"keep", "undo" and "blank"."""
+"""How a text was made. "unwritten" has no text yet. "fixed" has the same words each time."""
 
 
 @dataclass(frozen=True)
@@ -64,35 +60,30 @@ class Segment:
     kind: SegmentKind
     """"summary", "mask", "excerpt", "keep", "undo" or "blank"."""
     run: tuple[str, ...]
-    """Canonical digests of the run's messages, in order; of an "undo": the hashes of the entries
-    that it undoes."""
+    """Canonical digests of the replaced messages, in order. An "undo" has the hashes of the undone
+    entries."""
     rendered: Message
-    """The message that replaces the run."""
+    """The message that replaces them."""
     tokens: int
-    """Tokens of the rendered message."""
     source_tokens: int
     """Tokens of the replaced messages."""
     method: TextMethod
     """"model", "static", "unwritten" or "fixed"."""
     model: str | None = None
-    """The model that wrote the text; None without one."""
+    """The model that wrote the text, or None."""
     usage: Usage = Usage()
-    """Tokens and cost of writing the text."""
     created: float = 0.0
     """Seconds since 1970."""
     archived_as: tuple[tuple[int, str], ...] = ()
-    """(index in the run, digest after redaction) of each archived message with secrets."""
+    """(index in the run, digest after redaction) of each message that had secrets."""
     secrets: int = 0
-    """Keys and tokens redacted in the archived originals."""
+    """Number of secrets redacted in the archived originals."""
     transcript_length: int = 0
-    """Messages of the transcript when it was compressed; 0: not recorded."""
+    """Messages in the transcript at the compression; 0 if not recorded."""
     limit: int = 0
-    """The window's limit at that compression, in tokens; 0 if `target_tokens` was given."""
+    """Tokens of the usable window at the compression; 0 if `target_tokens` was given."""
     instructions_digest: str = ""
     """Digest of the instructions to the model; "" without a model."""
-
-    # One class with a kind, not a class for each: stores and callers handle all kinds alike, and
-    # the differences are the following three questions.
 
     @property
     def replaces_result(self) -> bool:
@@ -101,12 +92,12 @@ class Segment:
 
     @property
     def is_choice(self) -> bool:
-        """Whether the segment records a choice of the user and replaces nothing."""
+        """Whether the segment records a choice of the user: "keep" or "undo"."""
         return self.kind in ("keep", "undo")
 
     @property
     def is_undoable(self) -> bool:
-        """Whether an undo undoes the segment."""
+        """Whether `undo` can undo the segment."""
         return self.kind in ("summary", "mask")
 
     @property
@@ -115,14 +106,14 @@ class Segment:
         return "user" if self.is_choice else self.model or self.method
 
     def is_for(self, limit: int) -> bool:
-        """Return whether the segment may be used at that limit.
+        """Return whether a view with that limit may use the segment.
 
-        A summary made for one window is not used in a window twice as large.
+        A window twice as large needs a new summary.
         """
         return not (self.limit and limit) or limit < 2 * self.limit
 
     def payload(self) -> str:
-        """Return everything that the seal covers, as canonical JSON."""
+        """Return the segment as canonical JSON, to be hashed."""
         # `asdict` would copy every digest of the run.
         fields = {**vars(self), "usage": vars(self.usage)}
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
@@ -134,10 +125,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Entry:
-    """A segment sealed into its session's chain.
+    """A segment in the hash chain of a session.
 
-    The chain holds a salted commitment. `forget` destroys segment and salt: the chain still
-    verifies, and nobody can guess the segment.
+    The hash covers a salted commitment. `forget` destroys segment and salt, and keeps the
+    commitment: the chain still verifies.
     """
 
     segment: Segment
@@ -147,9 +138,9 @@ class Entry:
     commitment: str
     hash: str
     originals: tuple[Any, ...] = ()
-    """The memory store's originals; a database finds them by the hash."""
+    """The originals in a memory store; empty in a database."""
     archive: str = ""
-    """The digest of the archived originals, covered by the commitment."""
+    """Digest of the archived originals."""
 
     @property
     def is_forgotten(self) -> bool:
@@ -173,15 +164,13 @@ _GONE = (
 )
 
 BLANK = Segment("blank", ("blank",), {"role": "user", "content": _GONE}, 0, 0, "fixed")
-"""The segment of a forgotten or undone entry. Its run is the word "blank" and no digest, so it
-matches nothing. In a fork's transcript its text replaces the forgotten messages that the fork had
-inherited."""
+"""The segment of a forgotten or undone entry. Its run has no digest, so it matches no message."""
 
 
 def seal(
     segment: Segment, parent: str, epoch: str, *, salt: str | None = None, archive: str = ""
 ) -> Entry:
-    """Return the segment as the entry that follows hash `parent`."""
+    """Return the segment's entry; `parent` is the previous entry's hash."""
     salt = secrets.token_hex(16) if salt is None else salt
     commitment = _hash(salt, segment.payload(), archive)
     own_hash = _hash(parent, epoch, commitment)
@@ -189,14 +178,14 @@ def seal(
 
 
 def archive_digest(content_digests: Iterable[str]) -> str:
-    """Return the digest of all originals, by their content digests in order."""
+    """Return one digest for originals with these content digests."""
     return _hash(*content_digests)
 
 
 def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:
-    """Yield what disagrees in an entry that should follow hash `parent`."""
+    """Yield the faults of an entry, and of its link to hash `parent`."""
     if parent is not None and entry.parent != parent:
-        yield "its parent is not the one before"
+        yield "its parent is not the entry before"
     payload = "" if entry.is_forgotten else entry.segment.payload()
     if payload and _hash(entry.salt, payload, entry.archive) != entry.commitment:
         yield "the segment was changed"
@@ -212,14 +201,13 @@ def _hash(*parts: str) -> str:
 # ---------------------------------------------------------------- sessions
 @dataclass(frozen=True)
 class Epoch:
-    """A session's state after a compression, with a parent pointer."""
+    """The state of a session after one compression or undo."""
 
     id: str
-    """The epoch's id."""
     parent_id: str | None
     """Id of the previous epoch, or of the forked epoch; None in a new session."""
     session_id: str
-    """Stable id of the session."""
+    """The session's stable id."""
     created: float
     """Seconds since 1970."""
     undoes: bool = False
@@ -228,7 +216,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Session:
-    """A session's snapshot: stable id, newest epoch, entries of its lineage."""
+    """A snapshot of a session: stable id, newest epoch, entries."""
 
     namespace: str
     """The tenant."""
@@ -237,19 +225,19 @@ class Session:
     tip: str
     """The newest epoch's id; the stable id itself before the first compression."""
     parent: str | None
-    """Id of the epoch before the tip, or of the forked epoch; None in a new session."""
+    """Id of the epoch before the newest, or of the forked epoch; None in a new session."""
     head_hash: str = GENESIS
     """Hash of the newest entry."""
     entries: tuple[Entry, ...] = ()
-    """Oldest first, the parent's entries before its own."""
+    """All entries, oldest first; a fork has those of its parent too."""
     erasures: int = 0
-    """How often a part of the session was forgotten."""
+    """Number of times that `forget` removed a part of the session."""
     updated: float = field(default=0.0, compare=False)
-    """Seconds since 1970 of the newest write to the session; 0: never written."""
+    """Seconds since 1970 of the last write; 0 if nothing was written."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """Namespace and stable id, the same for each epoch's id."""
+        """Namespace and stable id."""
         return self.namespace, self.id
 
     @property
@@ -271,7 +259,7 @@ def undone_hashes(entries: Sequence[Entry]) -> frozenset[str]:
 
 
 def segments_in_force(entries: Sequence[Entry]) -> list[Segment]:
-    """Return each entry's segment, `BLANK` for undone ones and their undo."""
+    """Return each entry's segment; `BLANK` for undos and undone entries."""
     undone = undone_hashes(entries)
     return [
         BLANK if entry.hash in undone or entry.segment.kind == "undo" else entry.segment
@@ -282,8 +270,7 @@ def segments_in_force(entries: Sequence[Entry]) -> list[Segment]:
 def undo_segment(entries: Sequence[Entry]) -> Segment | None:
     """Return the segment that undoes the newest compression, or None.
 
-    Summaries and masks of its epoch are undone together. Excerpts stay: the next turn would excerpt
-    the same oversized result again.
+    The undo covers all summaries and masks of one epoch, but no excerpts.
     """
     segments = enumerate(zip(entries, segments_in_force(entries), strict=True), 1)
     active = [(n, entry) for n, (entry, segment) in segments if segment.is_undoable]
@@ -303,12 +290,11 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
 
 
 Skeleton = tuple[Message | int, ...]
-"""A whole transcript in order. An int is an index into `Session.entries` and means that entry's
-originals."""
+"""A transcript in order: messages, and indexes into `Session.entries` in place of originals."""
 
 
 def skeleton_messages(skeleton: Skeleton) -> list[Message]:
-    """Return the messages of a skeleton that no segment holds."""
+    """Return the messages of a skeleton, without its indexes."""
     return [item for item in skeleton if not isinstance(item, int)]
 
 
@@ -317,18 +303,17 @@ def expand_skeleton(
     of_entry: Callable[[int], tuple[Segment, Sequence[Message]]],
     length: int | None = None,
 ) -> list[Message] | None:
-    """Return a skeleton's transcript, entries replaced by their originals.
+    """Return the transcript of a skeleton: indexes become originals.
 
-    An entry with dropped originals is replaced by its rendered message. With `length`, return only
-    the first `length` messages; dropped ones count. Return None if `length` is 0, ends inside a
-    gap, or exceeds the transcript.
+    An entry with dropped originals becomes its rendered message. With `length`, return the first
+    `length` messages, or None if these are not all known.
     """
     parts = _parts(skeleton, of_entry)
     if length is not None:
         return _first_messages(parts, length) if length else None
     transcript: list[Message] = []
     for count, messages in parts:
-        if count is not None or messages != transcript[-1:]:  # neighbouring gaps are one gap
+        if count is not None or messages != transcript[-1:]:  # one notice for forgotten neighbours
             transcript += messages
     return transcript
 
@@ -336,7 +321,7 @@ def expand_skeleton(
 def _parts(
     skeleton: Skeleton, of_entry: Callable[[int], tuple[Segment, Sequence[Message]]]
 ) -> Iterator[tuple[int | None, Sequence[Message]]]:
-    """Yield each item's originals count (None for a gap) and messages."""
+    """Yield each item's number of originals (None if forgotten) and messages."""
     for item in skeleton:
         if isinstance(item, int):
             segment, originals = of_entry(item)
@@ -351,7 +336,7 @@ def _first_messages(
 ) -> list[Message] | None:
     transcript: list[Message] = []
     for count, messages in parts:
-        # A rendered message covers all its originals.
+        # A part was forgotten, or the cut falls among dropped originals.
         if count is None or len(messages) < count > length:
             return None
         transcript += messages[:length]

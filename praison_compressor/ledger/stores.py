@@ -24,7 +24,7 @@ class Store(Protocol):
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session that a stable or epoch id names, perhaps new.
+        """Return the session of a stable or epoch id, perhaps a new one.
 
         Raises:
             ConfigError: a name that `check_names` refuses.
@@ -38,19 +38,19 @@ class Store(Protocol):
     ) -> Session:
         """Archive the originals and append the segments, in one transaction.
 
-        Segments open a new epoch. `skeleton`, the whole transcript with these segments, replaces
-        the recorded one; None appends the originals to the recorded one.
+        Segments open a new epoch. `skeleton` replaces the recorded transcript. Without a `skeleton`
+        the originals are appended to the recorded transcript.
 
         Raises:
-            LedgerConflict: the tip is no longer `session.tip`.
+            LedgerConflict: the session has a newer entry.
             StoreUnavailable: nothing was written.
         """
 
     def record_transcript(self, session: Session, skeleton: Skeleton) -> bool:
-        """Record the transcript of an unchanged session; return whether it worked."""
+        """Replace the recorded transcript; return False if the session has changed."""
 
     def transcript(self, session: Session) -> list[Message]:
-        """Return the recorded transcript exactly.
+        """Return the recorded transcript.
 
         A segment with dropped originals is returned as its rendered message.
         """
@@ -58,7 +58,7 @@ class Store(Protocol):
     def originals(
         self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
     ) -> list[Message] | None:
-        """Return an entry's archived messages exactly; None once forgotten.
+        """Return an entry's archived messages, or None if forgotten.
 
         A dropped message is `DROPPED`, one outside `wanted` is `{}`.
         """
@@ -66,7 +66,7 @@ class Store(Protocol):
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """Return the epochs up to the named one, root first.
 
-        A stable id names the newest.
+        A stable id means the newest epoch.
 
         Raises:
             SessionNotFound: no such session in this namespace.
@@ -83,8 +83,8 @@ class Store(Protocol):
     ) -> list[Hit]:
         """Return messages with words of the query, best first.
 
-        A `session_id` limits the search to that session and what it inherits.
-        `archived_only` leaves out messages that are verbatim in the view: the first and the newest.
+        A `session_id` limits the search to that session and what it inherits. `archived_only`
+        leaves out messages that no segment has replaced.
 
         Raises:
             ConfigError: a limit below 1.
@@ -98,7 +98,7 @@ class Store(Protocol):
         """Give the lease back."""
 
     def close(self) -> None:
-        """Release the store's resources; no call follows."""
+        """Release the store's resources."""
 
 
 @runtime_checkable
@@ -108,8 +108,7 @@ class BoundedStore(Protocol):
     def would_drop(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
         """Return which of these originals a commit would drop.
 
-        `sizes` has each original's bytes by content digest, in the order of the commit. The commit
-        drops originals; entries and views stay.
+        `sizes` has each original's bytes by content digest, in the order of the commit.
         """
 
 
@@ -123,19 +122,18 @@ class NoteStore(Protocol):
     def change_note(self, session: Session, change: Callable[[str], str]) -> str:
         """Replace the session's text by `change(text)`; return the new text.
 
-        `change` may be called again, after a conflict.
+        `change` is called again after a conflict.
         """
 
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """A line of the list of sessions."""
+    """One session of a list."""
 
     id: str
     parent_id: str | None
     compressions: int
     undone: int
-    """Compressions that were undone."""
     created: float
     updated: float
 
@@ -147,15 +145,15 @@ class Forgotten:
     segments: int
     """Segments that became tombstones."""
     messages: int
-    """Messages that were removed: originals, and those of a recorded transcript."""
+    """Removed messages, archived or recorded."""
     sessions: tuple[str, ...]
-    """Stable ids of the forgotten session, or of those that lost the message or a summary."""
+    """Stable ids of the sessions that lost a message or a summary."""
     other_sessions: tuple[str, ...]
-    """Other sessions that still have some of the messages, and forks that lost them."""
+    """Forks that lost inherited messages, and sessions that still have some of the messages."""
     pages_cleared: bool = True
-    """False where a reader or missing rights kept freed pages from being cleared."""
+    """False if freed pages still hold old bytes."""
     left: tuple[str, ...] = ()
-    """Filled in by the caller: one sentence for each copy outside the store."""
+    """A sentence for each copy outside the store; the caller adds these."""
 
 
 @runtime_checkable
@@ -168,7 +166,7 @@ class DurableStore(Protocol):
     """Whether keys and tokens are redacted before a message is written."""
 
     def check(self) -> None:
-        """Reach the store; create the tables of a new one.
+        """Connect to the store; create the tables of a new one.
 
         Raises:
             StoreUnavailable: it cannot be reached, or another version wrote it.
@@ -184,19 +182,18 @@ class DurableStore(Protocol):
         """Return session ids that begin with `prefix`, last used first."""
 
     def extend_transcript(self, session: Session, start: int, messages: Sequence[Message]) -> bool:
-        """Replace the recorded transcript from message `start` on; return whether it worked.
+        """Replace recorded messages from `start` on; return whether it worked.
 
-        `start` does not count the leading system messages. The messages before `start` must be
-        recorded, and only messages that were appended since the last commit can be replaced.
-        Otherwise, or after a `forget`, call `record_transcript` with the whole transcript.
+        `start` does not count leading system messages. Only messages after the transcript of the
+        last commit can be replaced. After False, call `record_transcript`.
         """
 
     def forget(self, namespace: str, target: str) -> Forgotten:
         """Remove a session (any id) or one message (content digest).
 
-        `forget` removes originals, the summaries that cover them, all later summaries, index words
-        and bytes in freed pages. The chain keeps salted commitments without their salt, and still
-        verifies. A server's write-ahead log, replicas and backups remain for the operator to clear.
+        `forget` removes originals, their summaries and all later summaries, also from the index and
+        freed pages. The chain still verifies. A server's write-ahead log, replicas and backups
+        stay.
 
         Raises:
             SessionNotFound: no such session or message in this namespace.
@@ -204,7 +201,7 @@ class DurableStore(Protocol):
 
 
 def redacts_secrets(store: Store) -> bool:
-    """Return whether a store writes to a disk, with secrets redacted."""
+    """Return whether a store is durable and redacts secrets."""
     return isinstance(store, DurableStore) and store.redact_secrets
 
 

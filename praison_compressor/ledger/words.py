@@ -1,8 +1,8 @@
-"""Search by words: the same in memory, on SQLite and on PostgreSQL.
+"""Search by words, the same in memory, on SQLite and on PostgreSQL.
 
-The databases' tokenizers disagree (stemming, underscores, Chinese), so words are split here. A
-*phrase* is the text between two spaces of a query. Its words match only side by side and in order:
-`kestrel-9` finds no other 9. A call and its result match together.
+The databases split words differently, so words are split here. A *phrase* is the text between two
+spaces of a query. Its words match side by side and in order: `kestrel-9` does not find "9". A tool
+call and its result are matched as one.
 """
 
 from __future__ import annotations
@@ -30,28 +30,26 @@ class Hit:
     """A message that a search found."""
 
     session_id: str
-    """The session that has the message."""
     entry: str
-    """Hash of the newest entry that covers the message; "" where none does."""
+    """Hash of the newest entry that has the message; "" if none has."""
     ordinal: int
-    """The message's place among that entry's originals, from 0."""
+    """Index of the message among the entry's originals."""
     digest: str
     """Content digest, as `forget` takes it."""
     message: Message
-    """The message."""
     score: float
-    """Sum of the weights of the query's phrases; comparable within one search."""
+    """Higher is better; comparable within one search."""
     is_whole: bool = True
     """Whether the message, with its calls or results, has every phrase of the query."""
     is_complete: bool = True
-    """Whether the search looked at every message that may have every phrase."""
+    """Whether the search read every message that may have every phrase."""
 
 
 HitPlace = tuple[str, str, int]
 """Session, entry and ordinal of a hit."""
 
 LEAST_PREFIX_LETTERS = 4
-"""Shorter words of a query do not find longer words."""
+"""Letters that a query's word needs to find longer words too."""
 STOP_WORDS = frozenset(
     "a about after all also an and any are as at be before both but by can did do does each for "
     "from had has have how i in into is it its just more most my no not of on only or other our "
@@ -59,34 +57,33 @@ STOP_WORDS = frozenset(
     "where which who why will with would you your".split()
 )
 MOST_QUERY_WORDS = 32
-"""Later words of a query are ignored: models paste whole messages."""
+"""Further words of a query are ignored: models paste whole messages."""
 MOST_PARTIAL_HITS = 100
 """Most hits if no message has all phrases of the query."""
 PARTNER_SHARE = 0.5
-"""Share of a phrase's weight if only the message's call or result has the phrase."""
+"""Part of a phrase's weight if only the message's call or result has the phrase."""
 
 
 class Document(NamedTuple):
-    """A message as a search compares it."""
+    """A message with its words and place."""
 
     message: Message
     text: str
-    """All words in order, between spaces."""
     place: HitPlace
 
 
 def document_of(message: Message, place: HitPlace) -> Document:
-    """Return a message with its words: text, calls and arguments."""
+    """Return a message with the words of text, calls and arguments."""
     return Document(message, _spaced_words(searchable_text(message)), place)
 
 
 def find_hits(
     query: str, documents: Mapping[str, Document], limit: int, runs: Iterable[Sequence[str]]
 ) -> list[Hit]:
-    """Return the best of these documents, which are named by digest.
+    """Return the best matches among documents by content digest.
 
-    If no document has all phrases of the query, return at most MOST_PARTIAL_HITS with some. `runs`
-    are digests of neighbouring messages, in order: a call is paired with its result inside a run.
+    If no document has all phrases, return at most MOST_PARTIAL_HITS that have some. Each of `runs`
+    has digests of neighbouring messages, which pair calls with results.
 
     Raises:
         ConfigError: a limit below 1.
@@ -109,14 +106,14 @@ def find_hits(
 
 
 _SEPARATORS = re.compile(r"[:=,;()|&]+")
-"""Where phrases are split if none occurs: src/cart.py:118."""
+"""Splits phrases such as `src/cart.py:118` if no phrase occurs."""
 
 
 def query_phrases(query: str) -> list[str]:
-    """Return a query's distinct phrases, each as words behind a space.
+    """Return a query's distinct phrases.
 
-    A phrase that ends in a word of letters also matches longer words: "price" matches "prices", but
-    "9" does not match "90". Stop words are phrases only in a query that has no other words.
+    Stop words are left out if the query has other words. "price" also finds "prices", but "9" does
+    not find "90".
     """
     phrases = [words for chunk in query.split() if (words := _spaced_words(chunk)).strip()]
     rare = [phrase for phrase in phrases if phrase.strip() not in STOP_WORDS] or phrases
@@ -133,7 +130,7 @@ def finds_longer(word: str) -> bool:
 
 
 def missing_chunks(query: str, texts: Sequence[str]) -> list[str]:
-    """Return the query's chunks that occur in no text."""
+    """Return the parts of a query, split at spaces, that no text has."""
     forms = [form(text) for text in texts for form in (_spaced_words, str.casefold)]
     chunks = [chunk.strip(",;") for chunk in query.split()[:MOST_QUERY_WORDS]]
     phrases = {chunk: query_phrases(chunk) for chunk in chunks}
@@ -145,14 +142,12 @@ def missing_chunks(query: str, texts: Sequence[str]) -> list[str]:
 
 
 def _spaced_words(text: str) -> str:
-    """Return all words of a text in order, between spaces."""
     return f" {' '.join(_WORD_PATTERN.findall(_fold(text)))} "
 
 
 def _phrases_in(
     documents: Mapping[str, Document], phrases: Sequence[str]
 ) -> dict[str, frozenset[str]]:
-    """Return the phrases that each document has; only documents with any."""
     phrases_of = {
         digest: frozenset(phrase for phrase in phrases if phrase in document.text)
         for digest, document in documents.items()
@@ -185,16 +180,16 @@ def _rank(
     documents: Mapping[str, Document],
     chosen: Sequence[str],
 ) -> list[tuple[float, str]]:
-    """Return scores and digests, best first, then later first.
+    """Return (score, digest) pairs, the best first.
 
-    A rare phrase counts more than a common one; the whole query in order doubles the score.
+    A rare phrase counts more. The whole query in order doubles the score.
     """
     frequency = Counter(phrase for held in own.values() for phrase in held)
     weight = {phrase: math.log(1 + len(documents) / n) for phrase, n in frequency.items()}
     in_order = _spaced_words(query)
     scored = []
     for digest in chosen:
-        # A plain sum depends on the order of a set, which is another in each process.
+        # `sum` would depend on the order of a set, which differs between processes.
         score = math.fsum(weight[phrase] for phrase in own[digest])
         added = of_partner[digest] - own[digest]
         score += PARTNER_SHARE * math.fsum(weight[phrase] for phrase in added)
@@ -205,7 +200,7 @@ def _rank(
 
 
 def distinct_words(text: str) -> list[str]:
-    """Return a text's distinct words in order, without case and underscores."""
+    """Return a text's distinct words in order, casefolded and split at underscores."""
     return list(dict.fromkeys(_WORD_PATTERN.findall(_fold(text))))
 
 

@@ -57,7 +57,7 @@ def test_one_of_many_racing_commits_wins(store):
     with ThreadPoolExecutor(8) as threads:
         outcomes = [*threads.map(compete, range(8))]
     assert outcomes.count("won") == 1
-    assert len([said for said in outcomes if "session s: the tip is" in said]) == 7
+    assert len([said for said in outcomes if "session s has a newer entry" in said]) == 7
     assert len(store.open(NAMESPACE, "s").entries) == 1
 
 

@@ -70,7 +70,7 @@ def test_each_part_of_an_entry_is_under_a_hash():
     ):
         assert fault in chain_faults(changed, None)
     other = "sha256:" + "1" * 64
-    assert [*chain_faults(entry, other)] == ["its parent is not the one before"]
+    assert [*chain_faults(entry, other)] == ["its parent is not the entry before"]
 
 
 # ---------------------------------------------------------------- laying

@@ -35,14 +35,14 @@ class Codec(Protocol):
         """Encrypt the data."""
 
     def decrypt(self, token: bytes) -> bytes:
-        """Decrypt the token; raise where the key does not fit."""
+        """Decrypt the token; raise if the key is wrong."""
 
 
 class Packer:
     """Pack and unpack payloads; compute stored digests."""
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
-        """Take a cipher, and the secret needed to compute a stored digest."""
+        """Take a cipher, and the secret key of stored digests."""
         self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
@@ -52,8 +52,7 @@ class Packer:
         packed = zlib.compress(data, 6)
         if self._codec is not None:
             packed = self._codec.encrypt(packed)
-        # Nothing reads the last bits of a deflate or base64 stream. Without a checksum of the
-        # stored bytes a flip there would go unnoticed.
+        # Without the checksum, changed bits at the end of a stream would go unnoticed.
         return packed + binascii.crc32(packed).to_bytes(4, "big")
 
     def unpack(self, stored: bytes) -> bytes:
@@ -72,13 +71,13 @@ class Packer:
         """Return a content digest as it is stored: algorithm and raw bytes."""
         algorithm, _, digits = digest.partition(":")
         raw = bytes.fromhex(digits)
-        if self._pepper:  # nobody can guess a message of an encrypted store
+        if self._pepper:  # else a digest would confirm a guessed message
             raw = hmac.digest(self._pepper, raw, hashlib.sha256)
         return algorithm.encode() + b":" + raw
 
 
 def dump(message: Mapping[str, Any]) -> bytes:
-    """Return the message as one line of JSON, keys in order."""
+    """Return the message as one line of JSON."""
     line = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
     return line.encode("utf-8", "surrogatepass")
 
@@ -91,8 +90,6 @@ def load(line: bytes) -> Message:
 
 def codec_of(key: str) -> Codec:
     """Return the cipher of a Fernet key.
-
-    Errors do not contain the key.
 
     Raises:
         ConfigError: the key is no Fernet key, or `cryptography` is not installed.
@@ -121,9 +118,7 @@ def new_pepper(codec: Codec | None) -> bytes:
 def packer_of(
     values: Mapping[str, bytes], codec: Codec | None, location: str, *, accepts_plain: bool
 ) -> Packer:
-    """Return the packer of a store with these values in `meta`.
-
-    The pepper proves the key.
+    """Return the packer for the values of `meta`.
 
     Raises:
         StoreUnavailable: the store has another layout, or needs another key, a key, or none.
@@ -160,7 +155,7 @@ def pack_entry(packer: Packer, entry: Entry) -> bytes:
 
 
 def unpack_entry(packer: Packer, row: Row[Any]) -> Entry:
-    """Return the entry of a row; a tombstone where it was forgotten."""
+    """Return the entry of a row, perhaps a tombstone."""
     if row.sealed is None:
         return Entry(BLANK, row.epoch, row.parent, "", row.commitment, row.hash)
     try:
@@ -187,14 +182,14 @@ _MOST_PARAMETERS = 500  # parameters of one statement
 
 
 class SqlArchive:
-    """Read and write originals in one transaction; hide which database it is."""
+    """Read and write archived messages in one transaction, in either database."""
 
     def __init__(self, connection: Connection, packer: Packer, sizes: SearchSizes) -> None:
         self.execute = connection.execute
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""
         self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert
-        """The dialect's own INSERT, which may have ON CONFLICT."""
+        """The dialect's INSERT, which has ON CONFLICT."""
         self.packer = packer
         self.index = WordIndex(self.execute, sizes, is_sqlite=self.is_sqlite)
         """Empty in an encrypted store."""
@@ -207,14 +202,14 @@ class SqlArchive:
             yield from self.execute(query.where(column.in_(batch))).all()
 
     def time(self) -> float:
-        """Return the database's time: clocks of machines differ."""
+        """Return the database's time, because the machines' clocks differ."""
         if self.is_sqlite:
             return time.time()
         clock = text("SELECT extract(epoch FROM clock_timestamp())")
         return float(self.execute(clock).scalar_one())
 
     def block_commits(self) -> None:
-        """Block commits, which could link a message during its removal."""
+        """Block commits, which could link a message while it is removed."""
         if not self.is_sqlite:  # SQLite has one writer
             self.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
@@ -253,7 +248,7 @@ class SqlArchive:
         keys = {bytes(digest): key for digest, key in added}
         if not self.packer.encrypts:
             self.index.add({key: missing[digest] for digest, key in keys.items()})
-        # The others were archived by another writer at the same time.
+        # Another writer archived the others at the same time.
         return keys | self._keys_of(namespace, missing.keys() - keys.keys())
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:

@@ -1,11 +1,7 @@
-"""Lock a session's row, compare its tip, append; redact a segment.
+"""Append to a session's chain, if its newest entry is unchanged; redact segments.
 
-With `redact_secrets`, `store.SqlStore` redacts before it opens the transaction: a segment and its
-originals by `redact_segment` of this module, the messages of a recorded transcript by
-`SqlStore._messages_to_store`. Both use `messages.secrets.Redactor`.
-
-A segment is found again by the digests of the agent's own messages. The archive holds redacted
-messages and their digests, so a message read back from the archive is found like its original.
+`SqlStore` redacts secrets before a transaction. Redacted messages have other digests, which
+`Segment.archived_as` lists: so both forms of a message match the segment.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from ...messages.secrets import Redactor, redactions_in
 from ..segments import Entry, Segment, Session, Skeleton, archive_digest, seal
 from .archive import SqlArchive, dump, pack_entry
 from .index import merge_ranges
-from .queries import find_session, head_of_epoch, read_skeleton, record_skeleton, transcript_at
+from .queries import find_session, head_of_epoch, read_skeleton, transcript_at, update_session
 from .schema import appended, entries, leases, notes, of_session, sessions, spans
 
 # ---------------------------------------------------------------- redaction
@@ -34,7 +30,7 @@ def redact_segment(redactor: Redactor, segment: Segment, originals: list[Message
     """Return the segment and originals to store, secrets redacted."""
     redacted, has_secrets = redactor.redact(originals)
     (rendered,), shows_secrets = redactor.redact([segment.rendered])
-    # Count earlier redactions too: the given transcript may be a view.
+    # Earlier redactions count too: the originals may come from a view.
     count = redactions_in(redacted)
     if not (count or shows_secrets):
         return segment, originals
@@ -45,10 +41,9 @@ def redact_segment(redactor: Redactor, segment: Segment, originals: list[Message
 def _alias_digests(
     run: Sequence[str], originals: Sequence[Message], redacted: Sequence[Message]
 ) -> tuple[tuple[int, str], ...]:
-    """Return (index in run, archived digest) where the digests differ.
+    """Return the value of `Segment.archived_as`.
 
-    The run of a mask has the digest of the unrepaired message; the run of a summary has digests of
-    repaired messages. If neither matches, return ().
+    A mask's run has digests of messages as given, a summary's of repaired messages.
     """
     for as_read in (False, True):
         if _canonical_digests(originals, as_read) == list(run):
@@ -65,7 +60,7 @@ def _canonical_digests(messages: Sequence[Message], as_read: bool) -> list[str]:
 def append_segments(
     archive: SqlArchive, session: Session, segments: Sequence[SegmentRun], skeleton: Skeleton | None
 ) -> None:
-    """Seal the segments into the chain, archive originals, open an epoch."""
+    """Archive the originals, and append the segments as a new epoch."""
     row, now = _lock_unchanged(archive, session), archive.time()
     epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
@@ -82,24 +77,24 @@ def append_segments(
         count = len(session.entries)
         skeleton = (*read_skeleton(archive, row.key), *range(count, count + len(segments)))
     changes = {"head": head, "commits": row.commits + bool(segments), "updated": now}
-    # A background summary has the transcript from before the newest turns: later messages stay.
-    record_skeleton(archive, row.key, skeleton, changes, keeps_appended=True)
+    # A background summary was planned before the newest turns: their messages stay.
+    update_session(archive, row.key, skeleton, changes, keeps_appended=True)
 
 
 def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton) -> bool:
-    """Record the transcript, unless the session changed since it was read."""
+    """See `Store.record_transcript`."""
     try:
         row = _lock_unchanged(archive, session)
     except LedgerConflict:
         return False
-    record_skeleton(archive, row.key, skeleton, {"updated": archive.time()})
+    update_session(archive, row.key, skeleton, {"updated": archive.time()})
     return True
 
 
 def extend_transcript(
     archive: SqlArchive, session: Session, start: int, added: Sequence[Message]
 ) -> bool:
-    """Replace the recorded transcript from message `start` on; return whether it worked."""
+    """See `DurableStore.extend_transcript`."""
     row = find_session(archive, session.namespace, session.id, locked=True)
     if row is None or row.erasures != session.erasures:
         return False
@@ -120,7 +115,6 @@ def extend_transcript(
 
 
 def _insert_entry(archive: SqlArchive, session: Row[Any], entry: Entry, now: float) -> int:
-    """Write an entry; return its key."""
     values = {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
     values |= {"namespace": session.namespace, "session_key": session.key, "created": now}
     values |= {"kind": entry.segment.kind, "sealed": pack_entry(archive.packer, entry)}
@@ -129,7 +123,7 @@ def _insert_entry(archive: SqlArchive, session: Row[Any], entry: Entry, now: flo
 
 
 def _widen_spans(archive: SqlArchive, session_key: int, keys: Iterable[int]) -> None:
-    """Widen the session's searched key ranges by these messages."""
+    """Add message keys to the ranges that a search reads."""
     own = spans.c.session_key == session_key
     query = select(spans.c.first, spans.c.last).where(own)
     before = {(first, last) for first, last in archive.execute(query)}
@@ -147,17 +141,17 @@ def _lock_unchanged(archive: SqlArchive, session: Session) -> Row[Any]:
     """Return the session's row, locked; create it for a new session.
 
     Raises:
-        LedgerConflict: the session changed since it was read.
+        LedgerConflict: the session has changed.
     """
     row = find_session(archive, session.namespace, session.id, locked=True)
     if row is None and session.tip == session.id:
         create_session(archive, session.namespace, session.id, session.parent)
         row = find_session(archive, session.namespace, session.id, locked=True)
     if row is None or row.head != session.head_hash:
-        tip = "gone" if row is None else "another now"
-        raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+        reason = "is gone" if row is None else "has a newer entry"
+        raise LedgerConflict(f"session {session.id} {reason}; read it again")
     if row.erasures != session.erasures:
-        # A summary written before may repeat what was forgotten since.
+        # The summary may repeat what was forgotten.
         raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
     return row
 
@@ -165,12 +159,12 @@ def _lock_unchanged(archive: SqlArchive, session: Session) -> Row[Any]:
 def create_session(
     archive: SqlArchive, namespace: str, session_id: str, parent_id: str | None
 ) -> None:
-    """Insert the row of a session, unless another process was first."""
+    """Insert a session's row, unless another process was first."""
     values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
     values |= dict.fromkeys(("created", "updated"), archive.time())
     base = None
     if parent_id is not None and parent_id != session_id:
-        # Locked, so that entries and transcript are those of one moment.
+        # Locked, so that entries and transcript fit together.
         base = find_session(archive, namespace, parent_id, locked=True)
     if base is not None:
         head = head_of_epoch(archive, base, str(parent_id))
@@ -178,12 +172,12 @@ def create_session(
     insertion = archive.insert(sessions).on_conflict_do_nothing()
     key = archive.execute(insertion.returning(sessions.c.key), values).scalar()
     if key is not None and base is not None:
-        record_skeleton(archive, key, transcript_at(archive, base, head))
+        update_session(archive, key, transcript_at(archive, base, head))
 
 
 # ---------------------------------------------------------------- notes
 def change_note(archive: SqlArchive, session: Session, change: Callable[[str], str]) -> str:
-    """Replace the session's note by `change(note)`; return the new note."""
+    """See `NoteStore.change_note`."""
     values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
     archive.execute(archive.insert(notes).on_conflict_do_nothing(), values)
     own = of_session(notes, session)

@@ -47,14 +47,13 @@ T = TypeVar("T")
 Url = str | os.PathLike[str] | None
 """A URL, a path, or None for the default path."""
 
-_CREATION_LOCK = 0x70726169_736F6E63  # "praisonc", an advisory lock: one process makes the tables
+_CREATION_LOCK = 0x70726169_736F6E63  # "praisonc", the lock of the process that makes the tables
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 _TRIES = 3
 PATIENCE_SECONDS = 10.0
-"""Longest wait for older transactions before pages are cleared; a backup takes longer."""
+"""Longest wait for older transactions before pages are cleared."""
 _PAUSE_SECONDS = 0.05
-# After a failure that took a second, ten seconds pass until the next try: an agent's turns must not
-# wait for a locked file or a dead server each time.
+# After a failure that took 1 s, the next try is 10 s later: else every turn of an agent would wait.
 _COOLDOWN_FACTOR = 10
 _EXPECTED_URL = "expected sqlite:///path or postgresql://user@host/database"
 
@@ -107,7 +106,6 @@ class Database:
     def __init__(
         self, url: Url, codec: Codec | None, accepts_plain: bool, sizes: SearchSizes
     ) -> None:
-        """Take URL and cipher; `accepts_plain` allows a plain store too."""
         self.url = parse_url(url)
         self.location = _display_name(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
@@ -115,8 +113,7 @@ class Database:
         self._accepts_plain = accepts_plain
         self._sizes = sizes
         self._lock = renew_after_fork(threading.RLock())
-        # SQLite takes one writer at a time and serves waiting ones in no order: of hundreds of
-        # threads some would wait too long. So only one thread of a process asks.
+        # SQLite serves waiting writers in no order: of many threads some would wait too long.
         self._writing = renew_after_fork(threading.Lock())
         self._engine: Engine | None = None
         self._packer = Packer()  # replaced at the first opening
@@ -126,7 +123,7 @@ class Database:
         renew_after_fork(self)
 
     def _at_fork_close(self) -> None:
-        # SQLite and PostgreSQL both forbid a connection on two sides of a fork.
+        # Two processes must not use one connection.
         engine = self._engine
         if engine is not None:
             engine.dispose()
@@ -138,7 +135,7 @@ class Database:
         """Run work that only reads; return its result.
 
         Raises:
-            LedgerCorrupt: a value in a row has not the form in which it was written.
+            LedgerCorrupt: a row has a value of a wrong form.
         """
         try:
             return self._retry(work, _READ)
@@ -170,12 +167,12 @@ class Database:
             self.close()
             return
         if now.st_size < before.st_size:
-            # This process might go on with its cached pages, which no other process could read.
+            # With cached pages this process would not notice the loss.
             self._check_size()
         self._file = now
 
     def clear_freed_pages(self) -> bool:
-        """Clear freed pages; return whether all old bytes are gone."""
+        """Overwrite freed pages; return whether all old bytes are gone."""
         try:
             return self._clear_file() if self.is_sqlite else self._clear_tables()
         except StoreUnavailable as error:
@@ -188,8 +185,8 @@ class Database:
         return not busy
 
     def _clear_tables(self) -> bool:
-        # A plain VACUUM leaves old bytes in reused pages, so FULL rewrites the tables. FULL copies
-        # rows that an older transaction may still read: wait until such transactions have ended.
+        # A plain VACUUM leaves old bytes in reused pages. FULL rewrites the tables, but copies rows
+        # that an older transaction may still read.
         now = self.write(lambda a: str(a.execute(text(_CURRENT_TRANSACTION)).scalar()))
         until = time.monotonic() + PATIENCE_SECONDS
         while self.read(lambda a: a.execute(_OLDER_TRANSACTIONS, {"now": now}).scalar()):
@@ -240,7 +237,7 @@ class Database:
                 try:
                     return self._attempt(work, begin)
                 except exc.DBAPIError as error:
-                    # Safe: a repeated commit whose answer was lost conflicts with its own tip.
+                    # Safe: a commit that is repeated after its success raises `LedgerConflict`.
                     if not is_transient(error):
                         raise
             return self._attempt(work, begin)
@@ -261,7 +258,7 @@ class Database:
     @contextmanager
     def _cool_down(self, begin: str) -> Iterator[None]:
         started = time.monotonic()
-        # A store that cannot be read cannot be written; a store locked for writing can be read.
+        # A failed read stops writes too; a failed write does not stop reads.
         for kind in (_READ, begin):
             until, reason = self._cooldowns.get(kind, (0.0, ""))
             if started < until:
@@ -287,8 +284,8 @@ class Database:
     def _check_size(self, cause: Exception | None = None) -> None:
         if self.is_sqlite and is_truncated(self.url):
             raise LedgerCorrupt(
-                f"{self.location} was truncated: its file has fewer bytes than it says; restore a "
-                "copy, or move it away"
+                f"{self.location} was truncated: its file is shorter than its header says; "
+                "restore a copy, or move it away"
             ) from cause
 
     def _open_engine(self) -> Engine:
@@ -342,10 +339,10 @@ def _read_meta(connection: Connection) -> dict[str, bytes]:
 
 # ---------------------------------------------------------------- transactions of PostgreSQL
 _CURRENT_TRANSACTION = "SELECT pg_current_xact_id()::xid"
-"""Query for the number of a transaction that begins after the commit of `forget`."""
+"""Query for the number of a new transaction."""
 
-# Transaction numbers wrap around: compare ages. Transactions in the server's other databases count
-# too, because a new snapshot here is held back by them.
+# Ages are compared, because transaction numbers wrap around. Transactions in the server's other
+# databases count too.
 _OLDER_TRANSACTIONS = text(
     """
     SELECT count(*) FROM (

@@ -1,4 +1,4 @@
-"""Open both kinds of databases: SQLite's file, PostgreSQL's server; word their errors."""
+"""Open SQLite's file or PostgreSQL's server; translate their errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailab
 logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 2
-"""Longest wait for another process."""
+"""Longest wait for another process's lock."""
 
 _CONNECT_SECONDS = 2
 
@@ -43,8 +43,8 @@ _EXPECTED_BYTES = "SELECT page_count * page_size FROM pragma_page_count, pragma_
 def is_truncated(url: URL) -> bool:
     """Return whether a SQLite file is shorter than its header says.
 
-    SQLite reads the header. If this process closed a handle of its own, its connections would
-    lose their locks; another process could then delete the log that they use.
+    SQLite must read the header. If Python closed the file, this process's connections would lose
+    their locks.
     """
     path = Path(str(url.database)).absolute()
     # Retry: a process that extends the file writes the header page first.
@@ -64,20 +64,19 @@ def is_truncated(url: URL) -> bool:
 
 
 def file_state(url: URL) -> os.stat_result | None:
-    """Return the state of a store's file, or None without one."""
+    """Return the `stat` of SQLite's file, or None without one."""
     with suppress(OSError):
         return os.stat(str(url.database))
     return None
 
 
 def _create_private(path: Path) -> None:
-    """Create missing file and directories, for this user only."""
     for directory in reversed(path.parents):
         if not directory.exists():
             directory.mkdir(mode=0o700, exist_ok=True)
     # SQLite gives its -wal and -shm files the same rights.
     if not path.exists():
-        # O_EXCL: closing a file that another thread opened meanwhile would end that thread's locks.
+        # O_EXCL: closing a file that another thread opened would end that thread's locks.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     # A file that another process creates at this moment is empty too.
@@ -95,7 +94,7 @@ def _set_pragmas(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
     for pragma in (
         "journal_mode = WAL",
-        # A commit is rare and holds a paid summary: worth one fsync.
+        # A commit has a paid summary: worth one fsync.
         "synchronous = FULL",
         "foreign_keys = ON",
         # `forget` overwrites in place.
@@ -108,8 +107,7 @@ def _set_pragmas(connection: Any, _record: object) -> None:
 def _execute_patiently(cursor: Any, statement: str) -> None:
     """Run a statement, waiting for a locked file.
 
-    SQLite itself does not wait while a journal changes its mode: of several processes that open a
-    new store all but one would fail.
+    SQLite itself does not wait while another process sets the journal mode.
     """
     until = time.monotonic() + LOCK_SECONDS
     while True:
@@ -133,7 +131,7 @@ def _begin_transaction(connection: Connection) -> None:
 
 
 def postgresql_engine(url: URL) -> Engine:
-    """Return an engine for one server, or for a pooler before it."""
+    """Return an engine for a server or its pooler."""
     try:
         import psycopg  # noqa: F401  # else SQLAlchemy's error names no remedy
     except ImportError as error:
@@ -145,7 +143,7 @@ def postgresql_engine(url: URL) -> Engine:
         "connect_timeout": url.query.get("connect_timeout", _CONNECT_SECONDS),
         # A pooler (PgBouncer) gives each transaction another connection.
         "prepare_threshold": None,
-        # A bound in the URL comes later, and the later one counts.
+        # The URL's own options come last, and so win.
         "options": f"-c lock_timeout={LOCK_SECONDS}s {url.query.get('options', '')}",
     }
     return create_engine(
@@ -181,7 +179,7 @@ _PASSWORD = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
 
 @contextmanager
 def translate_errors(where: str) -> Iterator[None]:
-    """Translate errors to `LedgerError`, with fact and remedy."""
+    """Raise a database's errors as `LedgerError`, with a remedy."""
     try:
         yield
     except exc.IntegrityError as error:
@@ -190,7 +188,7 @@ def translate_errors(where: str) -> Iterator[None]:
         ) from error
     except exc.SQLAlchemyError as error:
         raise _ledger_error(where, _driver_message(error)) from error
-    except UnicodeEncodeError as error:  # names only: messages are stored as bytes
+    except UnicodeEncodeError as error:  # of a name: messages are stored as bytes
         name = repr(error.object[:60])
         raise LedgerError(f"{where} cannot hold {name}: no UTF-8; use another name") from error
     except OSError as error:
@@ -199,7 +197,7 @@ def translate_errors(where: str) -> Iterator[None]:
 
 
 def is_transient(error: exc.DBAPIError) -> bool:
-    """Return whether a retry may succeed: a dead connection, a deadlock's victim."""
+    """Return whether a retry may succeed, as after a deadlock."""
     state = getattr(error.orig, "sqlstate", None)
     return error.connection_invalidated or state in ("40001", "40P01")
 

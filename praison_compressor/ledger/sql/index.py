@@ -1,9 +1,9 @@
 """The index of words: FTS5 on SQLite, GIN on PostgreSQL.
 
-The index has words and message keys, no positions. To find longer words by a prefix, FTS5 reads the
-whole list of messages of each word with the prefix, which is too slow in a million messages. So
-these words are stored behind a *mark*, which names their *band*, a range of message keys. A search
-reads the newest bands first. In PostgreSQL all words have the mark.
+The index has words and message keys, no positions. A *band* is a range of message keys. A word is
+indexed with its band's *mark* in front: on SQLite "price" in band 11 becomes "0bprice". A search
+for "price*" then reads the newest bands first, not all messages. On SQLite only words that such a
+search may find have a mark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...messages import Message
 from ..words import LEAST_PREFIX_LETTERS, STOP_WORDS, distinct_words, finds_longer, searchable_text
 
 TERM_CHARS = 16
-"""Characters of a word that are indexed: long names and hashes differ in them."""
+"""Characters of a word that are indexed."""
 _MOST_RANGES = 64  # ranges of one statement
 _MARKS = string.digits + string.ascii_lowercase
 
@@ -31,7 +31,7 @@ KeyRange = tuple[int, int]
 
 @dataclass(frozen=True)
 class SearchSizes:
-    """The parts in which a search reads an archive."""
+    """The amounts that a search reads at a time."""
 
     sqlite_band_keys: int = 1 << 14
     """Keys of a band on SQLite; a smaller band is read faster and takes more bytes."""
@@ -41,15 +41,15 @@ class SearchSizes:
     first_span_keys: int = 2_000
     """Newest keys among which a word is looked up first."""
     widening_factor: int = 8
-    """Factor of the keys that each further statement reads."""
+    """Each further statement reads this many times more keys."""
     most_listed: int = 1_000
-    """Most messages of each word's list that are read at first: the newest ones."""
+    """Newest messages of each word that are read at first."""
     most_without_index: int = 400
-    """Messages in reach that are read without the index."""
+    """An archive of at most this many messages is read without the index."""
 
 
 # ---------------------------------------------------------------- statements of one dialect
-# By whether the database is SQLite.
+# Key: whether the database is SQLite.
 _ADD = {
     True: "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
     False: "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))",
@@ -65,7 +65,7 @@ _SELECT = {
     True: "SELECT found.rowid FROM json_each(:parts) AS part CROSS JOIN compressor_search AS found "
     "WHERE found.compressor_search MATCH json_extract(part.value, '$[0]') AND found.rowid "
     "BETWEEN json_extract(part.value, '$[1]') AND json_extract(part.value, '$[2]')",
-    # The planner knows nothing of words: a few rows are compared one by one, many are looked up.
+    # The mode decides for the planner: few rows are compared one by one, many are looked up.
     False: "WITH found AS {mode} (SELECT message_key AS key FROM compressor_search "
     "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found WHERE {within}",
 }
@@ -97,7 +97,7 @@ class WordIndex:
 
     def _write(self, statements: Mapping[bool, str], messages: Mapping[int, Message]) -> None:
         join = " ".join if self._is_sqlite else list
-        # Keys in order: FTS5 begins a new piece whenever a key is lower than the one before.
+        # Sorted, because FTS5 begins a new piece at each lower key.
         rows = [
             {"key": key, "words": join(self.marked(_words_of(message), key // self.band_keys))}
             for key, message in sorted(messages.items())
@@ -106,15 +106,14 @@ class WordIndex:
             self._execute(text(statements[self._is_sqlite]), rows)
 
     def marked(self, words: Iterable[str], band: int) -> list[str]:
-        """Return words of a band's messages as they are indexed."""
+        """Return words as they are indexed for a band."""
         # Distant bands may share a mark.
         high, low = divmod(band, len(_MARKS))
         mark = _MARKS[low]
         if not self._is_sqlite:
             return [mark + word for word in words]
         mark = _MARKS[high % len(_MARKS)] + mark
-        # Only a query word of at least `n` letters finds longer words, and they begin with these
-        # letters: other words need no mark.
+        # `finds_longer` is true only for words that begin with `n` letters.
         n = LEAST_PREFIX_LETTERS
         return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in words]
 
@@ -152,7 +151,7 @@ class WordIndex:
     def _parts(
         self, words: Sequence[str], ranges: Iterable[KeyRange]
     ) -> Iterator[tuple[str, int, int]]:
-        """Yield queries, each with the first and last key of its bands."""
+        """Yield (query, first key, last key) for the bands in ranges."""
         size = self.band_keys
         for first, last in ranges:
             bands = range(first // size, last // size + 1)
@@ -161,7 +160,6 @@ class WordIndex:
                 yield query, max(first, joined[0] * size), min(last, (joined[-1] + 1) * size - 1)
 
     def _query(self, words: Sequence[str], band: int) -> str:
-        """Return the query for a band's messages that have all words."""
         # Words are letters and digits only, so a quote cannot end early.
         cut = [word[:TERM_CHARS] for word in words]
         quote, prefix, conjunction = ('"', "*", " AND ") if self._is_sqlite else ("'", ":*", " & ")

@@ -1,7 +1,6 @@
-"""Verify every hash; forget sessions and messages, with their index words.
+"""Verify every hash; forget sessions and messages.
 
-A tombstone keeps an entry's place in the chain. Its commitment is salted, and the salt is destroyed
-with the segment: the chain still verifies, and nobody can guess the segment.
+A forgotten entry leaves a tombstone in the chain: see `segments.Entry`.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from .queries import (
     read_chain,
     read_skeleton,
     read_skeletons,
-    record_skeleton,
     require_session,
+    update_session,
 )
 from .schema import entries, leases, links, messages, notes, of_session, sessions, spans
 
@@ -40,7 +39,7 @@ from .schema import entries, leases, links, messages, notes, of_session, session
 # ---------------------------------------------------------------- verify
 @dataclass(frozen=True)
 class Fault:
-    """One disagreement inside the store."""
+    """One fault that `verify` found."""
 
     where: str
     what: str
@@ -65,7 +64,6 @@ def find_faults(archive: SqlArchive, namespace: str | None, session_id: str | No
 
 
 def _session_faults(archive: SqlArchive, session: Row[Any]) -> Iterator[Fault]:
-    """Yield the faults of one session: epochs, chain, transcript."""
     name = f"session {session.id} ({session.namespace})"
     rows = read_chain(archive, session.namespace, session.head)
     expected = None
@@ -106,7 +104,7 @@ def _place_faults(
         yield f"its chain has no entry {start}"
     hashes = [GENESIS, *(row.hash for row in rows)]
     if session.base_head not in hashes:
-        yield "what it was forked from is not in its chain"
+        yield "the entry that it was forked at is not in its chain"
         return
     own = dict.fromkeys(row.epoch for row in rows[hashes.index(session.base_head) :])
     if len(own) != session.commits or not all(e.startswith(f"{session.id}.c") for e in own):
@@ -125,7 +123,6 @@ def _place_faults(
 
 
 def _archive_faults(archive: SqlArchive, namespace: str | None) -> Iterator[Fault]:
-    """Yield entries without a session, changed messages, messages without an entry."""
     later = entries.alias("later")
     has_later = (later.c.namespace == entries.c.namespace) & (later.c.parent == entries.c.hash)
     is_head = (sessions.c.namespace == entries.c.namespace) & (sessions.c.head == entries.c.hash)
@@ -157,7 +154,7 @@ def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:
 
 # ---------------------------------------------------------------- forget
 def forget_session(archive: SqlArchive, namespace: str, target: str) -> Forgotten:
-    """Forget the session's own entries; keep the entries of its parent."""
+    """Forget the session's own entries, not the inherited ones."""
     archive.block_commits()
     row = require_session(archive, namespace, target)
     own = entries.c.session_key == row.key
@@ -173,7 +170,7 @@ def forget_session(archive: SqlArchive, namespace: str, target: str) -> Forgotte
     removed = linked - set(covering)
     archive.remove(removed)
     recorded = skeleton_messages(read_skeleton(archive, row.key))
-    record_skeleton(archive, row.key, ())
+    update_session(archive, row.key, ())
     # Ignore system messages: every session of an agent has them.
     digests = {content_digest(message) for message in recorded if not is_system(message)}
     others = {*forks, *covering.values(), *_transcripts_with(archive, namespace, digests)}
@@ -185,13 +182,13 @@ def forget_session(archive: SqlArchive, namespace: str, target: str) -> Forgotte
 def forget_message(archive: SqlArchive, namespace: str, target: str) -> Forgotten:
     """Forget one message in every session of the namespace.
 
-    Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
+    Later summaries are forgotten too, because their writers read the earlier ones.
     """
     archive.block_commits()
     key, skeletons = find_message(archive, namespace, target)
     for session_key, skeleton in skeletons.items():
         rest = (i for i in skeleton if isinstance(i, int) or content_digest(i) != target)
-        record_skeleton(archive, session_key, tuple(rest))
+        update_session(archive, session_key, tuple(rest))
     covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
     later = _with_descendants(namespace, covering)
     touched = {*skeletons, *_sessions_ending_in(archive, later)}
@@ -235,11 +232,11 @@ def _drop_if_empty(archive: SqlArchive, namespace: str, session_id: str) -> None
     chain = read_chain(archive, namespace, row.head)
     archived = archive.keys_of_entries(entry.key for entry in chain)
     if all(is_system(message) for message in recorded) and not any(archived.values()):
-        record_skeleton(archive, row.key, ())
+        update_session(archive, row.key, ())
 
 
 def _with_descendants(namespace: str, first: ColumnElement[bool]) -> CTE:
-    """Return matching entries and all later ones of any chain."""
+    """Return matching entries and all later ones of their chains."""
     step = select(entries.c.key, entries.c.hash).where(entries.c.namespace == namespace)
     walk = step.where(first).cte("walk", recursive=True)
     return walk.union(step.where(entries.c.parent == walk.c.hash))
@@ -253,14 +250,14 @@ def _sessions_ending_in(archive: SqlArchive, chained: CTE) -> set[int]:
 
 
 def _make_tombstones(archive: SqlArchive, where: ColumnElement[bool]) -> int:
-    """Turn entries into tombstones; return how many changed."""
+    """Turn entries into tombstones; return their number."""
     statement = update(entries).where(where, entries.c.sealed.is_not(None)).values(sealed=None)
     # SQLite's driver has no `rowcount` for a statement with a CTE.
     return len(archive.execute(statement.returning(entries.c.key)).all())
 
 
 def _covering_sessions(archive: SqlArchive, keys: Iterable[int]) -> dict[int, int]:
-    """Return messages that entries still cover, each with one session."""
+    """Return message key -> a session that still has the message."""
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)
     rows = archive.rows_with(query, links.c.message_key, keys)
@@ -270,7 +267,7 @@ def _covering_sessions(archive: SqlArchive, keys: Iterable[int]) -> dict[int, in
 def _transcripts_with(
     archive: SqlArchive, namespace: str, digests: Collection[str]
 ) -> dict[int, Skeleton]:
-    """Return the recorded transcripts that hold one of the messages, by session."""
+    """Return session key -> transcript with one of the messages."""
     return {
         session.key: recorded
         for session, recorded in (read_skeletons(archive, namespace=namespace) if digests else ())
@@ -284,7 +281,7 @@ def _session_ids(archive: SqlArchive, keys: Iterable[int]) -> tuple[str, ...]:
 
 
 def _mark_stale(archive: SqlArchive, keys: Iterable[int]) -> None:
-    """Mark every process's snapshots of these sessions as stale."""
+    """Make all processes read these sessions again."""
     stale = update(sessions).values(erasures=sessions.c.erasures + 1)
     for batch in batches(keys):
         archive.execute(stale.where(sessions.c.key.in_(batch)))

@@ -19,10 +19,10 @@ from .schema import appended, entries, links, notes, of_session, sessions
 SESSION_ROWS: Select[Any] = select(
     *(column for column in sessions.c if column.name != "transcript")
 )
-"""Rows of sessions without their large column."""
+"""Rows of sessions, without the large column `transcript`."""
 
 
-# Built once: to build a statement takes longer than to run it.
+# Built once, because building a statement takes longer than running it.
 _KEYED = SESSION_ROWS.where(sessions.c.key == bindparam("key"))
 _NAMED = (
     SESSION_ROWS.where(
@@ -38,9 +38,9 @@ _LOCKED = tuple(query.with_for_update() for query in _NAMED)
 def find_session(
     archive: SqlArchive, namespace: str, session_id: str, *, locked: bool = False
 ) -> Row[Any] | None:
-    """Return the session with this id, or that opened this epoch.
+    """Return the row of a session, by its id or an epoch's.
 
-    A `locked` row has all earlier commits, and no other writer changes it in this transaction.
+    With `locked`, no other writer changes the row in this transaction.
     """
     name = {"namespace": namespace, "id": session_id}
     rows = (archive.execute(query, name).first() for query in (_LOCKED if locked else _NAMED))
@@ -59,7 +59,10 @@ def require_session(archive: SqlArchive, namespace: str, session_id: str) -> Row
 
 
 def head_of_epoch(archive: SqlArchive, row: Row[Any], epoch: str) -> str:
-    """Return the newest entry at an epoch; the stable id means now."""
+    """Return the hash of an epoch's newest entry.
+
+    The session's id means the newest epoch.
+    """
     if epoch == row.id:
         return str(row.head)
     query = select(entries.c.hash).where(
@@ -69,7 +72,7 @@ def head_of_epoch(archive: SqlArchive, row: Row[Any], epoch: str) -> str:
 
 
 def ancestors(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[Row[Any], str]]:
-    """Yield a session's ancestors, each with its newest shared entry."""
+    """Yield each ancestor, with the hash of the newest entry it shares."""
     while row.base_key is not None:
         if row.base_key >= row.key:  # a fork is made after its base
             raise LedgerCorrupt(f"session {row.id}: its base is not an older session")
@@ -79,11 +82,11 @@ def ancestors(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[Row[Any], st
 
 
 EVERY_KEY = 1 << 62
-"""A number above each key."""
+"""Larger than every key."""
 
 
 def newest_entries(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
-    """Return a chain's sessions, each with its newest entry in the chain."""
+    """Return session key -> key of its newest entry in the chain."""
     query = select(entries.c.key).where(entries.c.namespace == row.namespace)
     shared = (
         (base.key, archive.execute(query.where(entries.c.hash == head)).scalar() or 0)
@@ -93,7 +96,7 @@ def newest_entries(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
 
 
 def lineage(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
-    """Return the epochs up to the named one, root first."""
+    """See `Store.lineage`."""
     row = require_session(archive, namespace, session_id)
     own = row, head_of_epoch(archive, row, session_id)
     family = reversed((own, *ancestors(archive, row)))
@@ -101,7 +104,7 @@ def lineage(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]
 
 
 def epoch_tree(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
-    """Return the epochs of the session's whole family, parents first."""
+    """See `DurableStore.tree`."""
     root = lineage(archive, namespace, session_id)[0]
     step = select(sessions.c.key)
     named = step.where(sessions.c.namespace == namespace, sessions.c.id == root.id)
@@ -123,14 +126,14 @@ def _epochs(archive: SqlArchive, row: Row[Any], head: str) -> list[Epoch]:
 
 
 def read_note(archive: SqlArchive, session: Session) -> str:
-    """Return the session's note or ""."""
+    """See `NoteStore.note`."""
     query = select(notes.c.body).where(of_session(notes, session))
     return archive.execute(query).scalar() or ""
 
 
 # ---------------------------------------------------------------- the list of sessions
 _HAS_MESSAGES = sessions.c.transcript.is_not(None)
-"""Sessions with more than tombstones and a name."""
+"""False for a forgotten session."""
 _LAST_USED_FIRST = sessions.c.updated.desc(), sessions.c.key.desc()
 
 
@@ -141,7 +144,7 @@ def list_namespaces(archive: SqlArchive) -> list[str]:
 
 
 def ids_with_prefix(archive: SqlArchive, namespace: str, prefix: str, limit: int) -> list[str]:
-    """Return session ids that begin with `prefix`, last used first."""
+    """See `DurableStore.ids_with_prefix`."""
     # Not LIKE: SQLite's LIKE ignores case.
     begins = func.substr(sessions.c.id, 1, len(prefix)) == prefix
     query = select(sessions.c.id).where(sessions.c.namespace == namespace, begins)
@@ -149,7 +152,7 @@ def ids_with_prefix(archive: SqlArchive, namespace: str, prefix: str, limit: int
 
 
 def list_sessions(archive: SqlArchive, namespace: str) -> list[SessionInfo]:
-    """Return the namespace's sessions, last used first, without forgotten ones."""
+    """See `DurableStore.sessions`."""
     own = entries.c.session_key == sessions.c.key
     undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
     columns = sessions.c.id, sessions.c.parent_id, sessions.c.commits - undone, undone
@@ -166,7 +169,7 @@ _head, _last = entries.alias("head"), entries.alias("last")
 _LAST_KEY = select(_last.c.key).where(
     _last.c.namespace == bindparam("namespace"), _last.c.hash == bindparam("after")
 )
-# A session's own entries, from the head back to the last known entry.
+# The entries of one session between hashes `after` and `head`, newest first.
 _RUN = (
     select(entries)
     .join(_head, _head.c.session_key == entries.c.session_key)
@@ -180,10 +183,10 @@ _RUN = (
 def read_chain(
     archive: SqlArchive, namespace: str, head: str, after: str = GENESIS
 ) -> list[Row[Any]]:
-    """Return the entries after a hash up to the head, oldest first."""
+    """Return the entries behind hash `after` up to `head`, oldest first."""
     chain: list[Row[Any]] = []
     values = {"namespace": namespace, "after": after, "head": head, "before": EVERY_KEY}
-    # One query for each fork; a recursive one has a step for each entry.
+    # One query for each session: a recursive query would take a step for each entry.
     while values["head"] != after and (run := archive.execute(_RUN, values).all()):
         for row in run:
             if row.hash == values["head"]:
@@ -201,7 +204,7 @@ def read_session(archive: SqlArchive, row: Row[Any], snapshot: Session | None) -
     new = read_chain(archive, row.namespace, row.head, after)
     start = new[0].parent if new else row.head
     if start != after and before:
-        return read_session(archive, row, None)  # `snapshot` is newer than the row
+        return read_session(archive, row, None)  # the snapshot is newer than the row
     if start != after:
         raise LedgerCorrupt(f"session {row.id}: its chain has no entry {start}")
     chained = (*before, *(unpack_entry(archive.packer, entry) for entry in new))
@@ -216,7 +219,7 @@ def read_session(archive: SqlArchive, row: Row[Any], snapshot: Session | None) -
 def originals(
     archive: SqlArchive, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
 ) -> list[Message] | None:
-    """Return the archived messages of an entry; None once forgotten."""
+    """See `Store.originals`."""
     query = select(entries.c.key).where(
         entries.c.namespace == session.namespace,
         entries.c.hash == entry.hash,
@@ -226,7 +229,7 @@ def originals(
     return None if key is None else archive.messages_of_entries([key], wanted)[key]
 
 
-def record_skeleton(
+def update_session(
     archive: SqlArchive,
     session_key: int,
     skeleton: Skeleton,
@@ -234,9 +237,9 @@ def record_skeleton(
     *,
     keeps_appended: bool = False,
 ) -> None:
-    """Replace the recorded transcript of a session, and change its row.
+    """Write a session's recorded transcript, and `changes` of its row.
 
-    With `keeps_appended`, messages that were appended behind this transcript stay.
+    With `keeps_appended`, appended messages after this transcript stay.
     """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in skeleton]
     body = archive.packer.pack(b"\n".join(lines)) if skeleton else None
@@ -249,7 +252,7 @@ def record_skeleton(
     archive.execute(delete(appended).where(replaced))
 
 
-# The number of originals of each own entry of a session, in order, up to entry `newest`.
+# The number of originals of each entry of one session, oldest first, up to key `newest`.
 _SIZES = (
     select(func.count(links.c.ordinal))
     .select_from(entries.outerjoin(links))
@@ -260,13 +263,13 @@ _SIZES = (
 
 
 def _skeleton_length(archive: SqlArchive, session_key: int, skeleton: Skeleton) -> int:
-    """Return a skeleton's number of messages after leading system messages."""
+    """Count a skeleton's messages, without leading system messages."""
     numbers = [item for item in skeleton if isinstance(item, int)]
     leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), skeleton)
     length = len(skeleton) - len(numbers) - len(list(leading))
     if numbers:
         row = archive.execute(_KEYED, {"key": session_key}).one()
-        # The oldest ancestor first: an entry is committed after its parent.
+        # The oldest ancestor first, as a skeleton's indexes count.
         chained = reversed(newest_entries(archive, row).items())
         values = [{"key": key, "newest": newest} for key, newest in chained]
         sizes = [size for part in values for size in archive.execute(_SIZES, part).scalars()]
@@ -279,7 +282,7 @@ def _skeleton_length(archive: SqlArchive, session_key: int, skeleton: Skeleton) 
 def read_skeletons(
     archive: SqlArchive, *, namespace: str | None = None, session_key: int | None = None
 ) -> Iterator[tuple[Row[Any], Skeleton]]:
-    """Yield sessions with their recorded transcripts, the last used first."""
+    """Yield sessions with their recorded transcripts, last used first."""
     query = select(sessions).where(_HAS_MESSAGES).order_by(*_LAST_USED_FIRST)
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
@@ -295,7 +298,6 @@ def read_skeletons(
 
 
 def _read_appended(archive: SqlArchive, session_key: int) -> Iterator[Message]:
-    """Yield the messages that were appended to a recorded transcript."""
     query = select(appended.c.body).where(appended.c.session_key == session_key)
     for body in archive.execute(query.order_by(appended.c.place)).scalars():
         yield load(archive.packer.unpack(body))
@@ -308,7 +310,10 @@ def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton:
 
 
 def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton:
-    """Return a session's transcript as of an entry, else the entries."""
+    """Return a session's transcript as it was at an entry.
+
+    If that is unknown, the entries' indexes are returned.
+    """
     if head == base.head:
         return read_skeleton(archive, base.key)
     rows = read_chain(archive, base.namespace, head)
@@ -318,7 +323,7 @@ def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton:
 
 
 def transcript(archive: SqlArchive, session: Session) -> list[Message]:
-    """Return the recorded transcript, segments replaced by originals."""
+    """See `Store.transcript`."""
     row = find_session(archive, session.namespace, session.id)
     return (row and _full_transcript(archive, row)) or []
 
@@ -326,7 +331,7 @@ def transcript(archive: SqlArchive, session: Session) -> list[Message]:
 def _full_transcript(
     archive: SqlArchive, row: Row[Any], length: int | None = None
 ) -> list[Message] | None:
-    """Return the transcript, of `length` messages, or None if unknown."""
+    """Return the recorded transcript; for `length` see `expand_skeleton`."""
     skeleton = read_skeleton(archive, row.key)
     rows = read_chain(archive, row.namespace, row.head)
     originals_of = archive.messages_of_entries(
@@ -335,7 +340,7 @@ def _full_transcript(
 
     def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
         entry = rows[number]
-        # A mask covers a result inside a step, where no other message may be put.
+        # A forgotten mask leaves no notice: inside a step no other message may stand.
         missing = [BLANK.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unpack_entry(archive.packer, entry).segment, originals_of[entry.key] or missing
 

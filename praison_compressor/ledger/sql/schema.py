@@ -1,8 +1,7 @@
 """Define the ledger's tables, the same for SQLite and PostgreSQL.
 
-A session names the head of its chain of entries, an entry its parent's hash; forked sessions share
-entries. Words of a conversation are in the binary columns and in the full-text index.
-`entries.sealed` has salt, segment and archive digest together: forgetting one forgets all.
+A session has the hash of its newest entry, an entry its parent's hash; forks share entries. Only
+the binary columns and the full-text index have words of a conversation.
 """
 
 from __future__ import annotations
@@ -44,41 +43,39 @@ meta = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
-# A session's chain leads from its newest entry, `head`, through `base_head`, where it was forked,
-# to the first entry. Each compression is an epoch: entries that were committed together name it.
+# `head` is the hash of the newest entry, `base_head` that of the newest inherited entry.
 sessions = Table(
     _PREFIX + "sessions",
     metadata,
     Column("key", _KEY_TYPE, primary_key=True),
     Column("namespace", Text, nullable=False),
     Column("id", Text, nullable=False),
-    # As the caller named it; such a session need not exist.
+    # As the caller named it. There may be no such session.
     Column("parent_id", Text),
-    # The session that it was forked from.
+    # The session from which this one was forked.
     Column("base_key", _KEY_TYPE, ForeignKey(_PREFIX + "sessions.key"), index=True),
     Column("base_head", Text, nullable=False, default=GENESIS),
     Column("head", Text, nullable=False, default=GENESIS),
-    # The session's own epochs, without the first, which has the session's id.
+    # Number of the session's epochs after the first.
     Column("commits", Integer, nullable=False, default=0),
     Column("created", Float, nullable=False),
     Column("updated", Float, nullable=False),
-    # How often `forget` removed a part: snapshots that were read before are stale.
+    # Number of times that `forget` removed a part, which makes snapshots stale.
     Column("erasures", Integer, nullable=False, default=0),
-    # The newest transcript, outside the hashed chain: messages that no segment holds, and the
-    # numbers of segments.
+    # The recorded transcript, a `Skeleton`, outside the hash chain.
     Column("transcript", LargeBinary),
-    # Messages of that transcript behind its leading system messages.
+    # Messages in `transcript`, without leading system messages.
     Column("recorded", Integer, nullable=False, default=0),
     UniqueConstraint("namespace", "id"),
     Index(_PREFIX + "sessions_head", "namespace", "head"),
 )
 
-# The messages that came after the recorded transcript: a request appends only its new ones.
+# Messages after `sessions.transcript`: a request writes only new messages.
 appended = Table(
     _PREFIX + "appended",
     metadata,
     Column("session_key", _KEY_TYPE, ForeignKey(sessions.c.key), primary_key=True),
-    # Counted as `sessions.recorded` counts.
+    # Index in the transcript, without leading system messages.
     Column("place", Integer, primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
@@ -89,7 +86,7 @@ entries = Table(
     metadata,
     Column("key", _KEY_TYPE, primary_key=True),
     Column("namespace", Text, nullable=False),
-    # The session that committed the entry: forgetting the session forgets the entry.
+    # The session that committed the entry.
     Column("session_key", _KEY_TYPE, ForeignKey(sessions.c.key), nullable=False, index=True),
     Column("kind", Text, nullable=False),
     Column("epoch", Text, nullable=False),
@@ -97,7 +94,7 @@ entries = Table(
     Column("parent", Text, nullable=False),
     Column("commitment", Text, nullable=False),
     Column("hash", Text, nullable=False),
-    # NULL: a tombstone, whose salt and segment were destroyed.
+    # Salt, archive digest and segment, destroyed together; NULL in a tombstone.
     Column("sealed", LargeBinary),
     UniqueConstraint("namespace", "hash"),
     Index(_PREFIX + "entries_parent", "namespace", "parent"),
@@ -124,7 +121,7 @@ links = Table(
     sqlite_with_rowid=False,
 )
 
-# Ranges of keys that hold a session's own messages, for a search: its links may be a million.
+# Key ranges of a session's messages, for a search: there may be a million links.
 spans = Table(
     _PREFIX + "spans",
     metadata,
@@ -144,7 +141,7 @@ leases = Table(
     Column("until", Float, nullable=False),
 )
 
-# Numbers of a session, as its bill, and none of its words. The session need not have a row.
+# A session's bill, without words of the conversation. The session may have no row.
 notes = Table(
     _PREFIX + "notes",
     metadata,

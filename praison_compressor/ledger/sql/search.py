@@ -1,7 +1,7 @@
 """Search a store's archive by words, within a session or a namespace.
 
-The index names the newest messages with the query's rarest words. The other words are compared in
-these messages' texts, as the memory store compares the texts of all messages.
+The index finds candidates by the query's rarest words. `words.find_hits` ranks their texts, as in
+the memory store.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from .index import KeyRange, merge_ranges
 from .queries import EVERY_KEY, newest_entries, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
-_BATCH_MESSAGES = 200  # messages read before the ranked ones are counted again
-_WIDE_RANGE_KEYS = 1 << 17  # in a wider range, messages are read faster than a word's list
+_BATCH_MESSAGES = 200  # messages that are read at a time
+_WIDE_RANGE_KEYS = 1 << 17  # keys; looking up a word in more takes longer than reading
 _MOST_RANKED = 400  # messages with all words
 _MOST_PAIRED = 100  # messages with a frequent word whose calls or results are read
 _MOST_PARALLEL = 8  # parallel calls whose results are read
@@ -51,11 +51,11 @@ def search(
     *,
     archived_only: bool = False,
 ) -> list[Hit]:
-    """Return messages with words of the query, best first."""
+    """See `Store.search`."""
     row = None if session_id is None else require_session(archive, namespace, session_id)
     asked = distinct_words(" ".join(query_phrases(query)))[:MOST_QUERY_WORDS]
     if not asked:
-        return find_hits(query, {}, limit, ())  # nothing, or an error of the limit
+        return find_hits(query, {}, limit, ())  # no hits, or an error for the limit
     reader = _Reader(archive, _reach_of(archive, namespace, row), query)
     if not archived_only:
         reader.read_view(namespace, row)
@@ -69,7 +69,7 @@ def search(
     hits = reader.hits(limit)
     if hits and hits[0].is_whole:
         return hits
-    # Messages with some of the words count only where none has all.
+    # Messages with some of the words count only if none has all.
     if reader.read(islice(_with_some_words(lists), MOST_PARTIAL_HITS)):
         hits = reader.hits(limit)
     return hits
@@ -83,15 +83,14 @@ class _Reader:
         self.reach = reach
         self._query = query
         self._phrases = query_phrases(query)
-        self._in_view: dict[str, Document] = {}  # by digest
-        self._archived: dict[int, tuple[str, Document]] = {}  # by message key; with the digest
-        # By entry: the digests of its messages that were read, by ordinal.
+        self._in_view: dict[str, Document] = {}  # digest -> document
+        self._archived: dict[int, tuple[str, Document]] = {}  # key -> digest, document
+        # Entry key -> ordinal -> digest of a message that was read.
         self._runs: defaultdict[int, dict[int, str]] = defaultdict(dict)
         self._whole: set[int] = set()  # keys of messages that alone have every phrase
-        self._is_complete = True  # no message with every phrase can be missing
+        self._is_complete = True  # no message with every phrase is missing
 
     def hits(self, limit: int) -> list[Hit]:
-        """Return the best of the messages that were read."""
         archived = (self._archived[key] for key in sorted(self._archived))
         runs = ([run[ordinal] for ordinal in sorted(run)] for run in self._runs.values())
         hits = find_hits(self._query, self._in_view | dict(archived), limit, runs)
@@ -137,8 +136,8 @@ class _Reader:
     def read_matches(self, lists: Sequence[_Postings]) -> None:
         """Read the newest messages that have all words.
 
-        A call may have some of the words, its result the rest. `lists` has one for each word, the
-        rarest word's first.
+        `lists` has the rarest word first. A call may have some of the words, and its result the
+        others.
         """
         rarest, *others = lists
         floor = self._read_newest(rarest, others)
@@ -187,18 +186,16 @@ class _Reader:
         for count, callers in by_calls.items():
             self.read(_keys_beside(self._archive, callers, 1, count))
         for _ in range(_MOST_PARALLEL):
-            # Between a call and its last result are the results of parallel calls.
+            # Results of parallel calls stand between a call and its last result.
             above = _keys_beside(self._archive, results, -1, -1)
             self.read(above)
             results = [key for key in above if _has_result(self._message(key))]
 
     def _message(self, key: int) -> Message:
-        """Return a message that was read, or `{}` out of reach."""
         return self._archived[key][1].message if key in self._archived else {}
 
 
 def _has_result(message: Message) -> bool:
-    """Return whether a message has a result, in a block or text."""
     if is_result(message) or result_blocks(message):
         return True
     text = text_of(message) if message.get("role") == "user" else ""
@@ -206,7 +203,7 @@ def _has_result(message: Message) -> bool:
 
 
 def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
-    """Return the messages whose places follow these by `first` to `last`."""
+    """Return keys of messages that are `first` to `last` places further."""
     other = links.alias("other")
     is_near = other.c.ordinal.between(links.c.ordinal + first, links.c.ordinal + last)
     query = select(other.c.message_key).join(
@@ -227,7 +224,6 @@ class _Reach:
 
 
 def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Reach:
-    """Return the reach of a namespace, or a session with ancestors."""
     if row is None:
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
         within = sessions.c.namespace == namespace
@@ -244,7 +240,7 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
 
 def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
     """Return the query for messages and their places, newest entry first."""
-    # First the messages: a planner may begin with all entries in reach and all their messages.
+    # Materialized: else the planner may begin with all messages of all entries.
     held = select(links).where(links.c.message_key.in_(keys)).cte().prefix_with("MATERIALIZED")
     return (
         select(held, entries.c.hash, sessions.c.id, messages.c.key, messages.c.body)
@@ -260,7 +256,7 @@ def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
 def _newest_without_index(
     archive: SqlArchive, reach: _Reach, asked: Sequence[str]
 ) -> list[int] | None:
-    """Return the newest messages, or None if the index finds better ones."""
+    """Return the newest keys in reach, or None to ask the index."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
     most = EVERY_KEY if archive.packer.encrypts else archive.index.sizes.most_without_index + 1
     newest = _newest_keys(archive, reach, most)
@@ -268,7 +264,6 @@ def _newest_without_index(
 
 
 def _newest_keys(archive: SqlArchive, reach: _Reach, most: int) -> list[int]:
-    """Return the newest keys in reach."""
     newest: list[int] = []
     for first, last in reach.ranges:
         query = select(messages.c.key).where(messages.c.key.between(first, last))
@@ -280,7 +275,7 @@ def _newest_keys(archive: SqlArchive, reach: _Reach, most: int) -> list[int]:
 
 
 class _Postings:
-    """The messages with a word: the newest known, others looked up."""
+    """The keys of the messages with a word."""
 
     def __init__(self, archive: SqlArchive, reach: _Reach, word: str) -> None:
         self._index = archive.index
@@ -295,7 +290,7 @@ class _Postings:
         return len(self.newest), self.newest[-1] if self.newest else 0
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the messages, the newest first."""
+        """Yield the keys, the newest first."""
         yield from self.newest
         if not self.is_whole:
             older = _ranges_below(self._ranges, self.newest[-1])
@@ -307,12 +302,11 @@ class _Postings:
 
 
 def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
-    """Return the parts of ranges below a key."""
     return [(first, min(last, key - 1)) for first, last in ranges if first < key]
 
 
 def _with_some_words(lists: Iterable[_Postings]) -> Iterator[int]:
-    """Yield messages with any of the words, those with rare words first."""
+    """Yield messages with any of the words, rare words first."""
     weights: Counter[int] = Counter()
     for postings in lists:
         weight = math.log(1 + postings.most / max(1, len(postings.newest)))

@@ -23,7 +23,7 @@ from .maintenance import Fault
 from .search import search
 
 _MOST_SNAPSHOTS = 256
-"""Most sessions whose entries stay in memory; the oldest read is dropped first."""
+"""Most sessions whose entries stay in memory."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,7 +33,6 @@ def _in_transaction(
     run: Callable[[Database, Callable[[SqlArchive], T]], T],
     work: Callable[Concatenate[SqlArchive, P], T],
 ) -> Callable[Concatenate[SqlStore, P], T]:
-    """Make a method that runs the work in one transaction."""
 
     @functools.wraps(work)
     def method(store: SqlStore, /, *args: P.args, **options: P.kwargs) -> T:
@@ -54,7 +53,7 @@ class SqlStore:
         redact_secrets: bool = True,
         search_sizes: SearchSizes | None = None,
     ) -> None:
-        """Take `open_store`'s options; `accepts_plain` allows a plain store too."""
+        """Take `open_store`'s options; `accepts_plain` allows an unencrypted store."""
         self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
@@ -83,7 +82,7 @@ class SqlStore:
         check_names(namespace, session_id, parent_session_id)
         session = self._database.read(lambda a: self._read_session(a, namespace, session_id))
         if session is None and parent_session_id is not None:
-            # A fork is written at once, because its parent moves on.
+            # A fork is written at once, because the parent may change.
             names = namespace, session_id, parent_session_id
             self._database.write(lambda a: commits.create_session(a, *names))
             session = self._database.read(lambda a: self._read_session(a, namespace, session_id))
@@ -142,7 +141,7 @@ class SqlStore:
     find_message = _in_transaction(Database.read, maintenance.find_message)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
-        """Return every hash, place or original that disagrees."""
+        """Return the faults of the store, a namespace or a session."""
         try:
             return self._database.read(lambda a: maintenance.find_faults(a, namespace, session_id))
         except LedgerCorrupt as error:
@@ -158,16 +157,15 @@ class SqlStore:
         return replace(forgotten, pages_cleared=self.clear_pages())
 
     def clear_pages(self) -> bool:
-        """Clear pages that a `forget` could not; return whether none is left.
+        """Overwrite freed pages that hold old bytes; return whether it worked.
 
-        On a server wait at most PATIENCE_SECONDS until older transactions end.
+        On a server, wait at most PATIENCE_SECONDS for older transactions.
         """
         return self._database.clear_freed_pages()
 
     # -------------------------------------------------------------- inside
 
     def _messages_to_store(self, namespace: str, messages: Iterable[Message]) -> list[Message]:
-        """Return plain copies of messages, secrets redacted as the option says."""
         plain = list(map(to_plain, messages))
         return list(Redactor(namespace).redact(plain)[0]) if self.redact_secrets else plain
 
@@ -176,7 +174,6 @@ class SqlStore:
         return tuple(item if isinstance(item, int) else next(messages) for item in skeleton)
 
     def _read_session(self, archive: SqlArchive, namespace: str, session_id: str) -> Session | None:
-        """Return the session; read only entries that are not in memory."""
         row = queries.find_session(archive, namespace, session_id)
         if row is None:
             return None
@@ -203,10 +200,10 @@ def open_store(
 ) -> SqlStore:
     """Return the store at a path, `sqlite:///path` or `postgresql://…`.
 
-    None is a file in the platform's data directory. With a `codec` the store is encrypted or
-    refused, and a search reads messages instead of an index. With a `key` (Fernet) a new store is
-    encrypted, and a plain one stays plain. `redact_secrets` hides keys and tokens before they are
-    written.
+    None is a file in the user's data directory. With a `codec` an unencrypted store is refused.
+    With a `key` (Fernet) a new store is encrypted; an unencrypted one stays so. An encrypted store
+    has no index: a search reads the messages. `redact_secrets` redacts keys and tokens before a
+    write.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
