@@ -1,4 +1,4 @@
-"""Have an agent outgrow its window in its own process, for `doctor`."""
+"""Let an agent outgrow its window, in a process that `doctor` starts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ LOCAL_OPTIONS = {
     **dict.fromkeys(("auxiliary_model", "auxiliary_api_base", "auxiliary_api_key", "store_url")),
     "fallback_models": (),
 }
-"""Options that keep a trial in its own process."""
+"""Options that keep a trial off the network and out of stores."""
 
 
 def main() -> None:
     """Print the result of a trial as JSON.
 
-    The command line has model and window as JSON; null means the configured one. The agent has the
-    host's configuration without its addresses, keys, memory, store and auxiliary model.
+    The argument is [model, window] as JSON; null means the configured one.
     """
     model, window = json.loads(sys.argv[1])
     host = loader.get_config()
@@ -70,7 +69,6 @@ def run_agent(settings: dict[str, Any], window: int) -> tuple[int, int]:
 
 
 def _longer_than(window: int) -> list[dict[str, str]]:
-    """Return a conversation of more tokens than the window."""
     talk = []
     for book in range(40):
         rows = " ".join(f"row {n} holds {n * 7} boxes," for n in range(window // 320 + 1))

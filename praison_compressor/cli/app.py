@@ -27,7 +27,7 @@ COMMAND_MODULES = {
     "show": "show",
     **dict.fromkeys(("search", "restore", "verify", "forget"), "store_commands"),
 }
-"""Command -> its module, in the order of the help. Only the module of the command is imported."""
+"""Command -> its module, in the order of the help."""
 
 
 def main() -> None:
@@ -45,11 +45,9 @@ class _Group(click.Group):
     """The commands; an error becomes one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
         return list(COMMAND_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
         if cmd_name not in COMMAND_MODULES:
             return None
         command: click.Command = getattr(
@@ -58,7 +56,6 @@ class _Group(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Return the named command; suggest the nearest for an unknown one."""
         if args[0] not in COMMAND_MODULES and not ctx.resilient_parsing:  # a shell completes
             nearest = nearest_name(args[0], COMMAND_MODULES)
             hint = f"did you mean {nearest}?" if nearest else f"{PROGRAM} -h lists the commands"
@@ -66,7 +63,6 @@ class _Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
         with report_errors():
             return super().invoke(ctx)
 
@@ -91,10 +87,7 @@ def _program() -> None:
 
 @contextlib.contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
-    """Print the library's warnings when the command ends, unless it failed.
-
-    The one line of an error repeats what the library logged before the error.
-    """
+    """Print the library's warnings when the command ends, unless it failed."""
     logger = logging.getLogger("praison_compressor")
     handler = MemoryHandler(1_000)
     handler.setLevel(logging.WARNING)

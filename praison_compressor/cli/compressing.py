@@ -81,7 +81,7 @@ def compress(
 
 
 class Outcome(NamedTuple):
-    """A compression, its view in parts, and the reasons of failures."""
+    """A compression's result, its view in parts, and its failures."""
 
     result: CompressResult
     preview: Preview
@@ -106,7 +106,7 @@ def _compress(given: TranscriptArguments, config: CompressorConfig) -> Outcome:
     with show_progress("Compressing"), mute_log():  # the failures are printed
         compressor = _make_compressor(given, config, on_event=events.append)
         result = compressor.compress_sync(given.messages, **given.arguments, **given.selection)
-        # An empty range: the preview shows the view as it is now.
+        # `until=0` compresses nothing more: the preview shows the view that was made.
         preview = compressor.preview(given.messages, session_id=given.session, until=0)
     failures = [one_line(str(e.data["reason"])) for e in events if e.name == "fell_back"]
     parts = tuple(_mark_written(preview.parts, result))
@@ -116,7 +116,6 @@ def _compress(given: TranscriptArguments, config: CompressorConfig) -> Outcome:
 def _make_compressor(
     given: TranscriptArguments, config: CompressorConfig, **settings: Any
 ) -> ContextCompressor:
-    """Return a compressor that knows the references of the given messages."""
     compressor = ContextCompressor(with_guessed_window(config), **settings)
     if given.selection:  # a preview gives references to messages
         compressor.preview(given.messages, **given.arguments)
@@ -137,7 +136,6 @@ PART_FIELDS = "name reference start messages tokens_before tokens_after masked t
 
 
 def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
-    """Yield the parts; name the writer of each new summary."""
     writers = {unframe(text.message): text.model or text.method for text in result.written}
     for part in parts:
         writer = writers.get(unframe(part.segment.rendered)) if part.segment else None
@@ -147,7 +145,6 @@ def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Par
 def _session_notes(
     given: TranscriptArguments, result: CompressResult, config: CompressorConfig
 ) -> Iterator[str]:
-    """Yield where the session is stored, and under which name."""
     if config.store_url is None:
         if given.session is not None:
             yield f"Session {given.session} is kept nowhere; --store names a place for it."
@@ -161,7 +158,6 @@ def _session_notes(
 
 
 def _parts_table(preview: Preview, view_messages: int) -> Table:
-    """Return a row for each part of a view, and the total."""
     parts = preview.parts
     before = sum(part.tokens_before for part in parts) + preview.opening
     after = sum(part.tokens_after for part in parts) + preview.opening
@@ -179,7 +175,6 @@ def _parts_table(preview: Preview, view_messages: int) -> Table:
 def _method_sentence(
     result: CompressResult, given: TranscriptArguments, config: CompressorConfig
 ) -> str:
-    """Return a sentence on how the view was made."""
     model = config.auxiliary_model
     if result.summary_method is None and result.context_status == "masked":
         return "Method: masks; no summary was needed, no model was asked."
@@ -242,8 +237,8 @@ def inspect(
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
-    Prints references, tokens and the replacement texts. Calls no model and writes nothing. FILE
-    and the options are those of `compress`. `compress` with the same options does what was shown.
+    The command prints references, tokens and the replacement texts. No model is called and nothing
+    is written. FILE and the options are those of `compress`, which then does what was shown.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
@@ -276,7 +271,6 @@ def inspect(
 
 
 def _missing_store(config: CompressorConfig) -> str | None:
-    """Return the address of a missing store, or None."""
     if config.store_url is None:
         return None
     with open_ledger(config, allow_missing=True) as store:
@@ -284,10 +278,9 @@ def _missing_store(config: CompressorConfig) -> str | None:
 
 
 def _message_rows(preview: Preview) -> Iterator[dict[str, Any]]:
-    """Yield each message of the transcript, and its form in the view.
+    """Yield each message of the transcript, with its fate in the view.
 
-    The fate is "keep", "mask", "excerpt" or the reference of its summary. The text is what
-    replaces a tool output, else the message's beginning.
+    The fate is "keep", "mask", "excerpt" or the reference of its summary.
     """
     for index, fate in preview.fates():
         message = preview.messages[index]
@@ -316,7 +309,6 @@ def _messages_table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def _summary_texts(preview: Preview) -> Iterator[Block]:
-    """Yield the text of each summary that would be written."""
     for part in preview.parts:
         if part.to_write and (text := summary_of(part)):
             yield from with_title(f"{part.reference} would be", text)

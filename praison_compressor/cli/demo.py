@@ -28,7 +28,7 @@ FIRST_SHOWN, LAST_SHOWN = 4, 2
 """Messages shown at either end of a long list."""
 
 SUMMARY_LINES = 12
-"""Lines shown of a summary."""
+"""Most lines shown of a summary."""
 
 METHOD_STYLES = {"masked": "cyan", "summarized": "yellow"}
 
@@ -57,7 +57,6 @@ def demo(as_json: bool) -> None:
 
 
 def _totals(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
-    """Sum up all requests: seconds waited, tokens, dollars."""
     from .demo_agent import MODEL, WINDOW
 
     sent = [request for outcome in outcomes for request in outcome.requests]

@@ -1,7 +1,7 @@
 """Let an agent read a harbour's logs, against a strict local provider.
 
-Agent, tools and HTTP are real. Two models are scripted: the agent's follows `script` and answers
-only from what it is shown; the summarizer's takes notes. No key, no network.
+Agent, tools and HTTP are real. The models of agent and summarizer are scripted, and answer only
+from the request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..testing.server import Answers
 from .terminal import mute_log
 
 MODEL = "gpt-4"
-"""A model whose tokenizer is known exactly; its provider gets no request."""
+"""Only the tokenizer and the prices of this model are used."""
 
 WINDOW = 8_192
 
@@ -111,9 +111,8 @@ class RecordedRequest:
     """One request of the agent, and the same without compression."""
 
     whole: list[Message]
-    """The transcript at that point, as the host has it."""
+    """The transcript at this request."""
     view: list[Message]
-    """The messages that were sent."""
     transcript_tokens: int
     sent_tokens: int
     """Tokens with the tool schemas, as the provider counted."""
@@ -121,9 +120,8 @@ class RecordedRequest:
     """Tokens of the prefix that an earlier request had too."""
     refused: str | None = None
     compressed: str | None = None
-    """"masked" or "summarized" before this request, or None."""
+    """How the view was compressed for this request: "masked", "summarized" or None."""
     seconds: float = 0.0
-    """Seconds that the compression took."""
     cost: float = 0.0
     """US dollars for the summary."""
 
@@ -152,7 +150,7 @@ class TurnOutcome:
 
 
 def run_turns() -> Iterator[TurnOutcome]:
-    """Hold the conversation, in an environment that knows no other provider."""
+    """Yield the conversation's turns; only the local provider is reachable."""
     with LocalProvider(window=WINDOW) as provider:
         provider.route(lambda asked: _asks_for_summary(asked.messages), take_notes)
         address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
@@ -169,7 +167,7 @@ def run_turns() -> Iterator[TurnOutcome]:
 
 def _hold_turns(agent: Any, provider: LocalProvider) -> Iterator[TurnOutcome]:
     commits: dict[int, Mapping[str, Any]] = {}
-    """Index of the request that follows a compression → the compression's event."""
+    """Index of a request -> event of the compression before it."""
 
     def note_commit(event: Event) -> None:
         if event.name == "committed":

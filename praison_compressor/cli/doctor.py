@@ -62,7 +62,7 @@ def doctor(config: CompressorConfig, as_json: bool) -> None:
 
     $ praison-compressor doctor --window 32k
     """
-    # A check's line repeats what would be logged.
+    # The findings repeat what would be logged.
     with mute_log(), show_progress("Checking"):
         config, sources = _effective_config(config)
         findings = {"options": sources}
@@ -118,7 +118,6 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
 
 
 def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Return the usable options of the host's files, each with its file."""
     from ..praisonai.context_param import valid_options
     from ..praisonai.plugin import OPTION_KEYS, configuration_file, read_host_configuration
 
@@ -127,7 +126,7 @@ def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     files = {name: configuration_file(*OPTION_KEYS, name) for name in values}
     if host.model:
         values["model"], files["model"] = host.model, configuration_file("defaults", "model")
-    # The check of the plugin reports unusable options.
+    # `_check_plugin` reports unusable options.
     usable, _ = valid_options({**values, **options})
     names = values.keys() & usable.keys() - options.keys()
     return {name: (values[name], files[name]) for name in names}
@@ -144,7 +143,7 @@ def _check_package(config: CompressorConfig) -> Finding:
 
 
 def _check_host(config: CompressorConfig) -> Finding:
-    """Replace every name of the host that we replace; restore it."""
+    """Try each patch of the host, and undo it."""
     from ..praisonai import install, installed, uninstall
 
     host = f"praisonaiagents {version('praisonaiagents')}"
@@ -160,7 +159,6 @@ def _check_host(config: CompressorConfig) -> Finding:
 
 
 def _check_plugin(config: CompressorConfig) -> Finding:
-    """Read what the host's configuration asks of the plugin."""
     from ..praisonai.plugin import PLUGIN, read_host_configuration
 
     host = read_host_configuration()
@@ -182,7 +180,6 @@ def _check_plugin(config: CompressorConfig) -> Finding:
 
 
 def _check_agents(config: CompressorConfig) -> Finding:
-    """Find which agents are compressed; let one outgrow its window."""
     from ..praisonai.context_param import STRATEGY_VARIABLE
     from ..praisonai.plugin import read_host_configuration
 
@@ -202,7 +199,6 @@ def _check_agents(config: CompressorConfig) -> Finding:
 
 
 def _trial_text(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
-    """Return the result of a trial in words, one fact a line."""
     scope = "every Agent() that names no other strategy is compressed"
     if not result["compresses_all"]:
         scope = "only an Agent(context=CompressorContext()) is compressed"
@@ -268,7 +264,6 @@ def _check_store(config: CompressorConfig) -> Finding:
 
 
 def _check_summaries(config: CompressorConfig) -> Finding:
-    """Ask the model one small question, as for a summary."""
     model = config.auxiliary_model
     if model is None:
         text = "static outside an agent; in an agent, the agent's model writes summaries"
@@ -312,4 +307,4 @@ DOCTOR_CHECKS: dict[str, tuple[Callable[[CompressorConfig], Finding], str]] = {
     "store": (_check_store, "move a damaged file away; start the database"),
     "summaries": (_check_summaries, ""),
 }
-"""Name -> check and remedy for an error in it, in order of dependency."""
+"""Name -> check and remedy. A check may need the checks before it."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 Decorator = Callable[[Any], Any]
 
-# A comma stands between groups of three digits: 1,5k is no 15k.
+# Commas separate thousands: "1,5k" is no number.
 _NUMBER_TEXT = re.compile(r"((?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d+)?)([km]?)", re.IGNORECASE)
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -45,7 +45,6 @@ def parse_number(text: str) -> int | None:
 
 
 def _read_number(value: Any) -> int:
-    """Return an option's number, from its text or default."""
     number = parse_number(str(value))
     if number is None:
         raise click.BadParameter(
@@ -72,10 +71,9 @@ def option(spelling: str, meaning: str, *names: str, **settings: Any) -> Decorat
 
 
 def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decorator:
-    """Return a decorator that reads several options into one argument.
+    """Return a decorator that passes `make(**options)` as the argument `bundle`.
 
-    `options` has click's decorators by parameter. `make` takes these parameters, and its result is
-    passed as the argument `bundle`.
+    `options` has a click decorator for each parameter of `make`.
     """
 
     def decorate(function: Function) -> Function:
@@ -97,7 +95,7 @@ def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decora
 
 @dataclass(frozen=True)
 class TranscriptArguments:
-    """A transcript, and how the compressor is called with it."""
+    """A transcript, and the arguments for compressing it."""
 
     file: str
     messages: list[Any]
@@ -130,7 +128,6 @@ def _reference_or_index(text: str) -> str | int:
 
 
 def _make_config(settings: Sequence[str], pinned: Sequence[str], **flags: Any) -> CompressorConfig:
-    """Return the configuration of a command, completed from the environment."""
     flags["pinned"] = tuple(pinned) or None
     options = dict(map(_parse_setting, settings))
     options |= {name: value for name, value in flags.items() if value is not None}
@@ -236,7 +233,7 @@ with_config = _bundle_options(
 # -------------------------------------------------------------- the store that parameters name
 
 SCREEN_TOKENS = 2_000
-"""Tokens of an answer: a screen or two."""
+"""Most tokens of an answer: a screen or two."""
 
 STORED_WHEN = (
     "A session is stored when it is first compressed: by an agent with "
@@ -249,7 +246,7 @@ STORED_WHEN = (
 def open_ledger(config: CompressorConfig, *, allow_missing: bool = False) -> Iterator[SqlStore]:
     """Open the store of the options, the environment, or the user's folder.
 
-    Without `allow_missing` a missing ledger is an error, because the path may be mistyped.
+    Without `allow_missing` a missing ledger raises `StoreUnavailable`: the path may be mistyped.
     """
     from ..ledger.sql.database import default_path
     from ..ledger.sql.store import open_store
@@ -305,7 +302,7 @@ class Tenant:
         return session
 
     def recall(self, session: Session) -> Recall:
-        """Return a Recall whose cut answers name the command to continue."""
+        """Return a `Recall`; its cut answers print the command to read on."""
 
         def command_to_read(reference: str) -> str:
             words = ["praison-compressor", "show", session.id, reference]

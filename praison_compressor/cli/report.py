@@ -69,7 +69,7 @@ def report(
 
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
-    is_file = os.path.isfile(session_or_file)  # never raises, whatever a session is called
+    is_file = os.path.isfile(session_or_file)  # never raises
     if conversation is not None and not is_file:
         raise Unusable(f"--conversation: {session_or_file} is no file with several conversations")
     with mute_log():
@@ -103,7 +103,8 @@ def report(
 def bill(session: str, tenant: Tenant, as_json: bool) -> None:
     """Show what a session cost, and would have cost without this package.
 
-    The provider reports the usage to the agent. An application passes it to `record_usage`.
+    An agent records the usage that the provider reports. An application passes the usage to
+    `record_usage`.
 
     $ praison-compressor bill audit --store ledger.db
     """
@@ -116,7 +117,7 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
 
 
 def _replay_file(path: str, conversation: int | None, config: CompressorConfig) -> ReportData:
-    # Not the user's store: a report leaves no session behind.
+    # In memory: a report leaves no session in the user's store.
     compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
     messages = load_transcript(path, conversation)
     with show_progress("Sending it as it grew"):
@@ -156,7 +157,7 @@ def render(data: ReportData) -> str:
         data=data,
         last=data.last,
         largest=max((point.view for point in data.points), default=0),
-        columns=_columns(data),
+        columns=_chart_columns(data),
         in_view=[card for card in data.cards if card.is_in_view],
         folded=[card for card in data.cards if not card.is_in_view],
         family=list(tree_rows(data.epochs)),
@@ -168,12 +169,11 @@ def render(data: ReportData) -> str:
 
 
 def _page_file(name: str) -> Markup:
-    """Return a packaged file's text, which the page does not escape."""
+    """Return the text of a packaged file, marked as safe HTML."""
     return Markup((files(__package__) / "page" / name).read_text(encoding="utf-8"))
 
 
-def _columns(data: ReportData) -> dict[str, Any]:
-    """Return the chart's data, column by column."""
+def _chart_columns(data: ReportData) -> dict[str, Any]:
     return {
         "requests": [point.request for point in data.points],
         "whole": [point.whole for point in data.points],

@@ -1,6 +1,6 @@
 """Collect a session's size over time, summaries and cost for a report.
 
-The session is read from a store, or a transcript is sent again as it grew.
+The session is read from a store, or a transcript is replayed request by request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNDONE_NOTE = "Undone compressions are not drawn, so a request may look larger t
 PARTIAL_NOTE = "The store has not the whole transcript, so its size over time is not shown."
 
 MOST_POINTS = 600
-"""Points of the chart; each costs a call of the compressor, and a screen shows no more."""
+"""Most points of the chart: each costs a call of the compressor."""
 
 LONGEST_TEXT = 20_000
 """Characters of one original on the page."""
@@ -61,17 +61,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Card:
-    """One segment of the ledger beside its originals."""
+    """A segment with its originals."""
 
     number: int
     segment: Segment
     epoch: str
-    """The epoch that the segment opened."""
     is_in_view: bool
-    """Whether the segment is in the view now; a later summary replaced it if not."""
+    """False if a later summary replaced the segment."""
     text: str
     messages: Sequence[Message]
-    """The originals."""
 
     def originals(self) -> Iterator[tuple[str, str, str]]:
         """Yield reference, role and text of each original.
@@ -88,7 +86,7 @@ class Card:
 
 @dataclass(frozen=True)
 class ReportData:
-    """The size of a session over time, its summaries, its cost."""
+    """A session's size over time, its summaries and its cost."""
 
     title: str
     note: str
@@ -96,7 +94,7 @@ class ReportData:
     tokens: int = 0
     """Tokens of the whole transcript."""
     points: tuple[Point, ...] = ()
-    """A point for each request; none if the store has only compressed messages."""
+    """A point for each request; empty without the whole transcript."""
     cards: tuple[Card, ...] = ()
     """Summaries."""
     masks: tuple[Card, ...] = ()
@@ -108,9 +106,9 @@ class ReportData:
     """Segments whose text was erased."""
     usage: Usage = field(default_factory=Usage)
     bill: Bill = field(default_factory=Bill)
-    """What the session has cost; empty for a transcript."""
+    """Empty for a transcript in a file."""
     price: float | None = None
-    """US dollars that the reading model's provider lists for one input token."""
+    """Listed price of one input token, in US dollars."""
     epoch_requests: Mapping[str, int] = field(default_factory=dict)
     """Epoch → the request at which the epoch began."""
     next: Preview | None = None
@@ -130,23 +128,23 @@ class ReportData:
 
     @property
     def requests(self) -> int:
-        """Return the number of requests, by the bill if there is one."""
+        """Return the number of requests, from the bill if there is one."""
         return self.bill.requests or self.last.request
 
     @property
     def summaries_cost(self) -> Usage:
-        """Return the summaries' cost, by the bill if there is one."""
+        """Return the summaries' cost, from the bill if there is one."""
         return self.bill.summaries if self.bill.requests else self.usage
 
     @property
     def secrets(self) -> int:
-        """Count the secrets redacted in the originals of the view."""
+        """Count the secrets that were redacted in segments of the view."""
         cards = (*self.cards, *self.masks)
         return sum(card.segment.secrets for card in cards if card.is_in_view)
 
     @property
     def tokens_not_sent(self) -> int:
-        """Count the tokens that compression kept out of all requests together."""
+        """Sum up the tokens that compression kept out of requests."""
         return sum(point.whole - point.view for point in self.points)
 
     @property
@@ -189,7 +187,6 @@ def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportDat
 
 
 def _ledger_data(compressor: ContextCompressor, session: Session) -> ReportData:
-    """Return all of a session but its sizes over time."""
     store, namespace = compressor.store, compressor.config.namespace
     states = segment_states(session.entries)
     cards = list(_cards(store, session, states))
@@ -213,7 +210,6 @@ def _ledger_data(compressor: ContextCompressor, session: Session) -> ReportData:
 
 
 def _cards(store: Store, session: Session, states: Sequence[str]) -> Iterator[Card]:
-    """Yield each segment that is in the view or folded."""
     for number, (entry, state) in enumerate(zip(session.entries, states, strict=True), 1):
         if state in (IN_VIEW, FOLDED):
             rendered = entry.segment.rendered
@@ -234,7 +230,6 @@ def _whole_transcript(
 
 
 def _window_and_trigger(config: CompressorConfig) -> dict[str, int]:
-    """Return window and trigger; {} if neither window nor model is known."""
     if config.context_window is None and config.model is None:
         return {}
     window = model_limits(config.model, config.context_window).window
@@ -245,7 +240,7 @@ def _window_and_trigger(config: CompressorConfig) -> dict[str, int]:
 
 
 def requests_in(messages: Sequence[Message]) -> dict[int, int]:
-    """Return each request's number and count of messages; sample a long transcript.
+    """Return request number -> messages in it, for at most MOST_POINTS requests.
 
     An assistant message answers a request. Messages after the last answer are one more request.
     """
@@ -261,7 +256,6 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
 
 
 def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCounter) -> ReportData:
-    """Return the data with the size of each request."""
     cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
     whole = [*itertools.accumulate(map(tokens.message, messages), initial=tokens.messages([]))]
     written = list(_transcript_lengths(messages, cards))

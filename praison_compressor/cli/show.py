@@ -69,7 +69,6 @@ def show(
 def _read(
     tenant: Tenant, session: Session, name: str, full: bool
 ) -> tuple[dict[str, Any], Iterable[Block]]:
-    """Return what a reference names, as a value and for a person."""
     references = [
         _parse_reference(session.id, each, session.entries) for each in split_references(name)
     ]
@@ -142,15 +141,12 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
 
 
 class _NumberedEntry(NamedTuple):
-    """A segment with its number and state."""
-
     number: int
     entry: Entry
     state: str
 
     @property
     def kind(self) -> str:
-        """Return the segment's kind."""
         return self.entry.segment.kind
 
 
@@ -160,7 +156,6 @@ def _row_json(row: _NumberedEntry) -> dict[str, Any]:
 
 
 def _segments_table(session: Session, listed: Sequence[_NumberedEntry]) -> Block:
-    """Return the rows; neighbouring masks share one, and so do forgotten segments."""
     rows = [_segment_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _row_key)]
     columns = ("reference", "kind", "by", "messages#", "tokens#", "after#", "begins")
     if rows:
@@ -198,7 +193,6 @@ def _segment_json(number: int, entry: Entry) -> dict[str, Any]:
 
 
 def _whole_segment(number: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Block]:
-    """Yield a segment's text, then its originals."""
     if entry.is_forgotten:
         yield f"Segment s{number} was forgotten; only its link in the chain is left."
         return

@@ -101,7 +101,8 @@ def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
 def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
     """Yield depth, origin and epoch for each epoch, in order.
 
-    A fork is one deeper than its parent. The origin is "began", "compressed", "undo" or "fork".
+    A fork is one level deeper than its parent. The origin is "began", "compressed", "undo" or
+    "fork".
     """
     depth: dict[str, int] = {}
     last: dict[str, str] = {}
@@ -126,9 +127,9 @@ def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json: bool) -> None:
     """Find messages of stored sessions by their words, best first.
 
-    QUERY has the words to find. The command searches as the agent's search tool does. `show SESSION
-    REFERENCE` reads a reference. A message that was never compressed has no reference; `restore`
-    writes it. With --json each message has the digest that `forget` takes.
+    QUERY has the words to find, as in the agent's search tool. `show SESSION REFERENCE` reads a
+    message. A message that was never compressed has no reference: `restore` writes the transcript
+    with all messages. With --json each message has the digest that `forget` takes.
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
@@ -183,7 +184,7 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
     tenant.find_readable_session(session)
-    # No window is read, and none is guessed with a note.
+    # A set window avoids the note about a guessed one.
     config = with_guessed_window(CompressorConfig(namespace=tenant.namespace))
     compressor = ContextCompressor(config, store=tenant.store)
     view_messages = None if view is None else load_transcript(view)
@@ -201,13 +202,13 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
 
 
 def _difference_notes(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield each difference between the messages and the originals."""
     summaries = sum(map(is_framed, messages))
     if summaries:
-        yield f"{pluralize(summaries, 'summary', 'summaries')} left: not of this session's ledger"
+        count = pluralize(summaries, "summary", "summaries")
+        yield f"{count} left, unknown to this session's ledger"
     redacted = redactions_in(messages)
     if redacted:
-        yield f"{pluralize(redacted, 'secret')} redacted: the ledger never held more"
+        yield f"{pluralize(redacted, 'secret')} redacted; the ledger never stored the originals"
 
 
 @command
@@ -278,7 +279,7 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
 
 
 def _is_confirmed(question: str) -> bool:
-    """Ask a person; without one the answer is no."""
+    """Ask the user; without a terminal the answer is no."""
     try:
         return click.confirm(question, err=True)
     except click.Abort as error:
@@ -288,11 +289,10 @@ def _is_confirmed(question: str) -> bool:
         return False
 
 
-_PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a target later."
+_PAGES_LEFT = "Freed pages may still hold erased text; run `forget` without a target later."
 
 
 def _host_leftovers(sessions: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for each session that the host has."""
     try:
         from ..praisonai.agent_ledger import default_host_store, host_leftovers
     except HostMoved as error:
@@ -304,7 +304,7 @@ def _forgotten_lines(forgotten: Forgotten) -> Iterator[Block]:
     messages = pluralize(forgotten.messages, "message")
     yield f"Erased: {messages}, {pluralize(forgotten.segments, 'segment')}."
     for name in forgotten.other_sessions:
-        reason = "holds some of the same messages itself, or was forked from it and lacks them now"
+        reason = "still has some of these messages, or is a fork that lost them"
         yield Line(f"Session {name} {reason}.", "yellow")
     for sentence in forgotten.left:
         yield Line(f"Left: {sentence}.", "yellow")

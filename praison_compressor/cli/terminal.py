@@ -1,7 +1,6 @@
 """Print results, progress and one-line errors; read and write transcripts.
 
-Text of a transcript passes `clean`; none is read as markup. Output is coloured in a terminal and
-plain when piped. A bug keeps its traceback.
+Text of a transcript passes `clean`, so that a terminal obeys nothing in it.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ from ..messages.repair import RESPONSES_REMEDY
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, one line for each row unless it wraps.
+    """Rows under column names.
 
-    A column whose name ends in `#` holds numbers; the mark is not shown.
+    A column whose name ends in `#` has numbers; the `#` is not shown.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str | int | None]]
     styles: Sequence[str] = ()
-    """Styles of the rows, in their order."""
+    """A style for each row."""
     spare: Sequence[str] = ()
     """Columns that a narrow terminal leaves out, in this order."""
     wraps: bool = False
-    """Whether the last column is wrapped; it is cut if not."""
+    """Whether the last column is wrapped, not cut."""
 
 
 STYLES: dict[str, dict[str, Any]] = {
@@ -90,7 +89,6 @@ def print_blocks(blocks: Iterable[Block], file: IO[str]) -> None:
 
 
 def _wrap_text(block: str | Line, width: int | None) -> Iterator[Line]:
-    """Yield a text's clean lines, wrapped at a width unless None."""
     text, style = block if isinstance(block, Line) else Line(block)
     for line in clean(text).split("\n"):
         parts = [line]
@@ -124,7 +122,7 @@ LEAST_TEXT_CELLS = 36  # with less room for the last column, a spare column is l
 def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
     """Lay out a table within a width; None for any width.
 
-    `rich.table` takes fifty times as long, which is 40 s for 20,000 messages.
+    `rich.table` takes 40 s for 20,000 messages, fifty times as long.
     """
     heads = [name.rstrip("#") for name in table.columns]
     rows = [heads, *([_cell_text(value) for value in row] for row in table.rows)]
@@ -137,7 +135,6 @@ def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
 
 
 def _wrap_cells(row: Sequence[str], width: int) -> Iterator[Sequence[str]]:
-    """Yield the row with its last cell wrapped, one row per line."""
     *cells, text = row
     for line in textwrap.wrap(text, width, break_on_hyphens=False) or [""]:
         yield [*cells, line]
@@ -170,7 +167,7 @@ def _pad(text: str, width: int, is_number: bool) -> str:
 # ---------------------------------------------------------------- waiting
 
 SECONDS_BEFORE_SIGN = 2.0
-"""A shorter wait needs no sign of work."""
+"""A shorter wait shows no sign of work."""
 
 
 @contextlib.contextmanager
@@ -206,7 +203,7 @@ EXIT_CODES = {
     ),
     INTERRUPTED: "interrupted",
 }
-"""Exit code → meaning, for every command; the documentation has the same table."""
+"""Exit code → meaning, for every command."""
 
 
 class Unusable(CompressorError):
@@ -214,7 +211,7 @@ class Unusable(CompressorError):
 
 
 FLAGS = {
-    # Not every command that opens an encrypted store has `--set`: the environment has its key.
+    # The environment has the key: not every command has `--set`.
     **{name: f"--set {name}" for name in CompressorConfig.names() if name != "store_key"},
     **{name: f"--{name}" for name in ("model", "namespace", "keep", "since", "until")},
     "auxiliary_model": "--auxiliary-model",
@@ -227,8 +224,7 @@ FLAGS = {
 """Option of the library -> option of the command line."""
 
 _OPTION = re.compile(r"(?<![\w'./-])(?<!\w\()(?:[a-z]+_[a-z_]+|[a-z]+(?==))(?![\w'(])")
-"""An option's name in a sentence. A name without `_` needs a `=` behind it. Names in quotes, paths
-and calls do not match."""
+"""Finds `trigger_ratio` and `limit=`, but no names in quotes, paths or calls."""
 
 
 def options_as_flags(text: str) -> str:
@@ -259,7 +255,7 @@ def report_errors() -> Iterator[None]:
         print_complaint(f"{error.name} is not installed; pip install {error.name}")
         raise click.exceptions.Exit(FOUND_FAULT) from error
     except BrokenPipeError as error:
-        # `| head` has read enough. Python would complain at exit when it flushes stdout.
+        # `| head` closed the pipe: Python would complain when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(DONE) from error
     except OSError as error:
@@ -317,12 +313,11 @@ def load_transcript(path: str, number: int | None = None) -> list[Any]:
 
 
 def _parse_values(text: str) -> list[Any]:
-    """Return the JSON values that should be conversations."""
     try:
         value = json.loads(text)
     except ValueError as error:
         value = _parse_lines(text, error)
-    # A list with any message is a conversation: the error names its other items.
+    # A list with any message is one conversation, perhaps with faulty items.
     is_several = isinstance(value, list) and value and not any(map(_is_message, value))
     return value if is_several else [value]
 
@@ -339,7 +334,6 @@ def _parse_lines(text: str, whole_error: ValueError) -> list[Any]:
 
 
 def _position(error: json.JSONDecodeError, line: int | None = None) -> str:
-    """Return what is wrong, in which line and column of the file."""
     return f"line {line or error.lineno}, column {error.colno}: {error.msg}"
 
 

@@ -116,7 +116,6 @@ class MemoryStore:
             )
 
     def _find_session(self, namespace: str, name: str) -> _MemorySession | None:
-        """Return the session that has this id or epoch, or None."""
         stored = self._sessions.get((namespace, name))
         if stored is not None:
             return stored
@@ -201,7 +200,6 @@ class MemoryStore:
         return replace(stored, session=session, epochs=epochs)
 
     def _require_unchanged(self, session: Session) -> _MemorySession:
-        """Return the stored session, or raise `LedgerConflict` if it has newer entries."""
         stored = self._sessions.get(session.key)
         if stored is None and session.tip == session.id:
             stored = self._new_session(session.namespace, session.id, session.parent)

@@ -23,8 +23,11 @@ class Usage:
     prompt_tokens: int = 0
     """Prompt tokens, including those read from or written to the cache."""
     completion_tokens: int = 0
+    """Tokens of the answers."""
     cache_read_tokens: int = 0
+    """Tokens read from the provider's cache."""
     cache_write_tokens: int = 0
+    """Tokens written to the provider's cache."""
     cost: float | None = None
     """US dollars, or None without a known price."""
 
@@ -63,8 +66,9 @@ class Segment:
     """Canonical digests of the replaced messages, in order. An "undo" has the hashes of the undone
     entries."""
     rendered: Message
-    """The message that replaces them."""
+    """The message that replaces the run."""
     tokens: int
+    """Tokens of the rendered message."""
     source_tokens: int
     """Tokens of the replaced messages."""
     method: TextMethod
@@ -72,6 +76,7 @@ class Segment:
     model: str | None = None
     """The model that wrote the text, or None."""
     usage: Usage = Usage()
+    """Tokens and cost of writing the text."""
     created: float = 0.0
     """Seconds since 1970."""
     archived_as: tuple[tuple[int, str], ...] = ()
@@ -183,7 +188,7 @@ def archive_digest(content_digests: Iterable[str]) -> str:
 
 
 def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:
-    """Yield the faults of an entry, and of its link to hash `parent`."""
+    """Yield the faults of an entry and its link to `parent`."""
     if parent is not None and entry.parent != parent:
         yield "its parent is not the entry before"
     payload = "" if entry.is_forgotten else entry.segment.payload()
@@ -204,6 +209,7 @@ class Epoch:
     """The state of a session after one compression or undo."""
 
     id: str
+    """The epoch's id."""
     parent_id: str | None
     """Id of the previous epoch, or of the forked epoch; None in a new session."""
     session_id: str

@@ -24,7 +24,7 @@ class Store(Protocol):
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session of a stable or epoch id, perhaps a new one.
+        """Return the session of a stable or epoch id, perhaps new.
 
         Raises:
             ConfigError: a name that `check_names` refuses.
@@ -42,7 +42,7 @@ class Store(Protocol):
         the originals are appended to the recorded transcript.
 
         Raises:
-            LedgerConflict: the session has a newer entry.
+            LedgerConflict: the session has changed since it was read.
             StoreUnavailable: nothing was written.
         """
 

@@ -30,13 +30,15 @@ class Hit:
     """A message that a search found."""
 
     session_id: str
+    """The session that has the message."""
     entry: str
     """Hash of the newest entry that has the message; "" if none has."""
     ordinal: int
-    """Index of the message among the entry's originals."""
+    """Index of the message among the originals of that entry."""
     digest: str
     """Content digest, as `forget` takes it."""
     message: Message
+    """The message itself."""
     score: float
     """Higher is better; comparable within one search."""
     is_whole: bool = True
@@ -80,10 +82,10 @@ def document_of(message: Message, place: HitPlace) -> Document:
 def find_hits(
     query: str, documents: Mapping[str, Document], limit: int, runs: Iterable[Sequence[str]]
 ) -> list[Hit]:
-    """Return the best matches among documents by content digest.
+    """Return the best matches among `documents`, by content digest.
 
     If no document has all phrases, return at most MOST_PARTIAL_HITS that have some. Each of `runs`
-    has digests of neighbouring messages, which pair calls with results.
+    has digests of neighbouring messages: a call is paired with its result in the same run.
 
     Raises:
         ConfigError: a limit below 1.
@@ -130,7 +132,7 @@ def finds_longer(word: str) -> bool:
 
 
 def missing_chunks(query: str, texts: Sequence[str]) -> list[str]:
-    """Return the parts of a query, split at spaces, that no text has."""
+    """Return the parts between a query's spaces that no text has."""
     forms = [form(text) for text in texts for form in (_spaced_words, str.casefold)]
     chunks = [chunk.strip(",;") for chunk in query.split()[:MOST_QUERY_WORDS]]
     phrases = {chunk: query_phrases(chunk) for chunk in chunks}

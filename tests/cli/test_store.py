@@ -207,13 +207,13 @@ def test_restore_counts_redacted_secrets(run, other):
     whole = ("restore", "other", "--store", "other.db", "--out", "whole.json")
     assert "1 secret redacted" in run(*whole).out
     found = run(*whole, "--json").json["differences"]
-    assert found == ["1 secret redacted: the ledger never held more"]
+    assert found == ["1 secret redacted; the ledger never stored the originals"]
 
 
 def test_restore_counts_the_summaries_of_another_ledger(run, view, other):
     """`restore` counts the summaries of a view that are another ledger's."""
     foreign = run("restore", SESSION, "--view", other, "--out", "still.json")
-    assert "1 summary left: not of this session's ledger" in foreign.out
+    assert "1 summary left, unknown to this session's ledger" in foreign.out
 
 
 # ---------------------------------------------------------------- encrypted

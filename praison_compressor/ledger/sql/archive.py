@@ -42,7 +42,7 @@ class Packer:
     """Pack and unpack payloads; compute stored digests."""
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
-        """Take a cipher, and the secret key of stored digests."""
+        """Take a cipher, and the pepper: a secret key of stored digests."""
         self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
@@ -187,7 +187,6 @@ class SqlArchive:
     def __init__(self, connection: Connection, packer: Packer, sizes: SearchSizes) -> None:
         self.execute = connection.execute
         self.is_sqlite = connection.dialect.name == "sqlite"
-        """False: PostgreSQL."""
         self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert
         """The dialect's INSERT, which has ON CONFLICT."""
         self.packer = packer

@@ -1,4 +1,4 @@
-"""Append to a session's chain, if its newest entry is unchanged; redact segments.
+"""Commit to a session if its newest entry is unchanged; redact segments.
 
 `SqlStore` redacts secrets before a transaction. Redacted messages have other digests, which
 `Segment.archived_as` lists: so both forms of a message match the segment.
@@ -141,7 +141,7 @@ def _lock_unchanged(archive: SqlArchive, session: Session) -> Row[Any]:
     """Return the session's row, locked; create it for a new session.
 
     Raises:
-        LedgerConflict: the session has changed.
+        LedgerConflict: the session has changed since it was read.
     """
     row = find_session(archive, session.namespace, session.id, locked=True)
     if row is None and session.tip == session.id:

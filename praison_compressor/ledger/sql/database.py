@@ -92,7 +92,7 @@ def parse_url(url: Url) -> URL:
 
 
 def _display_name(url: URL) -> str:
-    """Return the store's name for messages, without user, password or options."""
+    """Return the store's name for messages, without user and password."""
     if url.get_backend_name() == "sqlite":
         return f"store sqlite:{url.database}"
     host = url.host or url.query.get("host") or "local socket"
@@ -330,7 +330,6 @@ class Database:
 
 
 def _read_meta(connection: Connection) -> dict[str, bytes]:
-    """Return the values of `meta`, `{}` in a new database."""
     if not inspect(connection).has_table(meta.name):
         return {}
     rows = connection.execute(select(meta.c.name, meta.c.value)).all()
@@ -339,7 +338,6 @@ def _read_meta(connection: Connection) -> dict[str, bytes]:
 
 # ---------------------------------------------------------------- transactions of PostgreSQL
 _CURRENT_TRANSACTION = "SELECT pg_current_xact_id()::xid"
-"""Query for the number of a new transaction."""
 
 # Ages are compared, because transaction numbers wrap around. Transactions in the server's other
 # databases count too.

@@ -113,7 +113,7 @@ class WordIndex:
         if not self._is_sqlite:
             return [mark + word for word in words]
         mark = _MARKS[high % len(_MARKS)] + mark
-        # `finds_longer` is true only for words that begin with `n` letters.
+        # Only words that begin with `n` letters are found by a prefix: see `finds_longer`.
         n = LEAST_PREFIX_LETTERS
         return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in words]
 
@@ -132,7 +132,6 @@ class WordIndex:
             yield from sorted(self._execute(text(statement), values).scalars().all(), reverse=True)
 
     def _widening_parts(self, ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
-        """Yield lists of ranges, each list wider than the last."""
         room = width = self.sizes.first_span_keys
         part: list[KeyRange] = []
         for first, last in ranges:

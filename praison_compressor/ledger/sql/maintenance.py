@@ -200,7 +200,7 @@ def forget_message(archive: SqlArchive, namespace: str, target: str) -> Forgotte
     _mark_stale(archive, touched)
     names = _session_ids(archive, touched)
     for session_id in names:
-        _drop_if_empty(archive, namespace, session_id)
+        _drop_transcript_if_empty(archive, namespace, session_id)
     return Forgotten(segments, 1, names, other_sessions=())
 
 
@@ -225,7 +225,7 @@ def find_message(
     return key, skeletons
 
 
-def _drop_if_empty(archive: SqlArchive, namespace: str, session_id: str) -> None:
+def _drop_transcript_if_empty(archive: SqlArchive, namespace: str, session_id: str) -> None:
     """Drop a session's recorded transcript if only its system prompt is left."""
     row = require_session(archive, namespace, session_id)
     recorded = skeleton_messages(read_skeleton(archive, row.key))
@@ -250,7 +250,6 @@ def _sessions_ending_in(archive: SqlArchive, chained: CTE) -> set[int]:
 
 
 def _make_tombstones(archive: SqlArchive, where: ColumnElement[bool]) -> int:
-    """Turn entries into tombstones; return their number."""
     statement = update(entries).where(where, entries.c.sealed.is_not(None)).values(sealed=None)
     # SQLite's driver has no `rowcount` for a statement with a CTE.
     return len(archive.execute(statement.returning(entries.c.key)).all())

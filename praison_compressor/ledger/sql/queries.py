@@ -116,7 +116,6 @@ def epoch_tree(archive: SqlArchive, namespace: str, session_id: str) -> list[Epo
 
 
 def _epochs(archive: SqlArchive, row: Row[Any], head: str) -> list[Epoch]:
-    """Return a session's own epochs up to an entry."""
     epochs = [Epoch(row.id, row.parent_id, row.id, float(row.created))]
     for entry in read_chain(archive, row.namespace, head, row.base_head):
         if entry.epoch != epochs[-1].id:
@@ -340,7 +339,7 @@ def _full_transcript(
 
     def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
         entry = rows[number]
-        # A forgotten mask leaves no notice: inside a step no other message may stand.
+        # No notice for a forgotten mask: inside a step no other message is allowed.
         missing = [BLANK.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unpack_entry(archive.packer, entry).segment, originals_of[entry.key] or missing
 

@@ -52,7 +52,6 @@ sessions = Table(
     Column("id", Text, nullable=False),
     # As the caller named it. There may be no such session.
     Column("parent_id", Text),
-    # The session from which this one was forked.
     Column("base_key", _KEY_TYPE, ForeignKey(_PREFIX + "sessions.key"), index=True),
     Column("base_head", Text, nullable=False, default=GENESIS),
     Column("head", Text, nullable=False, default=GENESIS),
@@ -86,7 +85,6 @@ entries = Table(
     metadata,
     Column("key", _KEY_TYPE, primary_key=True),
     Column("namespace", Text, nullable=False),
-    # The session that committed the entry.
     Column("session_key", _KEY_TYPE, ForeignKey(sessions.c.key), nullable=False, index=True),
     Column("kind", Text, nullable=False),
     Column("epoch", Text, nullable=False),
@@ -121,7 +119,7 @@ links = Table(
     sqlite_with_rowid=False,
 )
 
-# Key ranges of a session's messages, for a search: there may be a million links.
+# Key ranges of a session's messages: a search reads these, not a million links.
 spans = Table(
     _PREFIX + "spans",
     metadata,
@@ -137,7 +135,6 @@ leases = Table(
     Column("namespace", Text, primary_key=True),
     Column("session_id", Text, primary_key=True),
     Column("holder", Text, nullable=False),
-    # By the database's clock: machines' clocks differ.
     Column("until", Float, nullable=False),
 )
 

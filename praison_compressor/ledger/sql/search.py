@@ -36,7 +36,7 @@ from .queries import EVERY_KEY, newest_entries, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
 _BATCH_MESSAGES = 200  # messages that are read at a time
-_WIDE_RANGE_KEYS = 1 << 17  # keys; looking up a word in more takes longer than reading
+_WIDE_RANGE_KEYS = 1 << 17  # keys; in a wider range reading is faster than a look-up
 _MOST_RANKED = 400  # messages with all words
 _MOST_PAIRED = 100  # messages with a frequent word whose calls or results are read
 _MOST_PARALLEL = 8  # parallel calls whose results are read
@@ -203,7 +203,7 @@ def _has_result(message: Message) -> bool:
 
 
 def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
-    """Return keys of messages that are `first` to `last` places further."""
+    """Return keys of messages `first` to `last` places after these."""
     other = links.alias("other")
     is_near = other.c.ordinal.between(links.c.ordinal + first, links.c.ordinal + last)
     query = select(other.c.message_key).join(
@@ -239,7 +239,6 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
 
 
 def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
-    """Return the query for messages and their places, newest entry first."""
     # Materialized: else the planner may begin with all messages of all entries.
     held = select(links).where(links.c.message_key.in_(keys)).cte().prefix_with("MATERIALIZED")
     return (
@@ -275,7 +274,7 @@ def _newest_keys(archive: SqlArchive, reach: _Reach, most: int) -> list[int]:
 
 
 class _Postings:
-    """The keys of the messages with a word."""
+    """The keys of the messages with a word, newest first."""
 
     def __init__(self, archive: SqlArchive, reach: _Reach, word: str) -> None:
         self._index = archive.index
@@ -286,11 +285,9 @@ class _Postings:
         self.is_whole = len(self.newest) < self.most
 
     def rarity(self) -> tuple[int, int]:
-        """Return a sort key that puts rare words first."""
         return len(self.newest), self.newest[-1] if self.newest else 0
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the keys, the newest first."""
         yield from self.newest
         if not self.is_whole:
             older = _ranges_below(self._ranges, self.newest[-1])

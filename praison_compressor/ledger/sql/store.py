@@ -59,7 +59,6 @@ class SqlStore:
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
         self._database = Database(url, codec, accepts_plain, search_sizes or SearchSizes())
         self.location = self._database.location
-        """The database's path or host, without secrets."""
 
     def exists(self) -> bool:
         """See `Database.exists`."""
