@@ -160,7 +160,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
     parts |= {name: sum(part) for name, part in sizes.items()}
     parts["tail"] += tokens.messages([])
     # The budget reserves the pinned texts even for a view without them.
-    aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens
+    aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens()
     parts["free"] = request.budget.limit - view.size() + aside
     window = model_limits(request.config.model, request.config.context_window).window
     parts["reserve"] = window - sum(parts.values())
@@ -182,7 +182,7 @@ def _part_sizes(view: View, part_of: Mapping[int, str]) -> dict[str, list[int]]:
         sizes[name].append(view.message_tokens(index))
     sizes["summaries"] += [segment.tokens for segment in view.summaries()]
     sizes["summaries"] += view.bridges(0, len(view.tokens))
-    sizes["head"] += [view.pinned_tokens] if view.pinned_tokens else []
+    sizes["head"] += [view.pinned_tokens()] if view.pinned_tokens() else []
     return sizes
 
 
@@ -243,8 +243,8 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
         trigger=request.budget.trigger,
         target=request.budget.target,
         opening=opening,
-        tokens=view.size() + view.pinned_tokens + opening,
-        tokens_after=after.size() + after.pinned_tokens + opening,
+        tokens=view.size() + view.pinned_tokens() + opening,
+        tokens_after=after.size() + after.pinned_tokens() + opening,
         would_compress=decision.is_compression,
         reason=decision.reason,
         new_masks=len(plan.masks + plan.excerpted),

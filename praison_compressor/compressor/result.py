@@ -126,7 +126,7 @@ def result_of(
         messages=view.messages(),
         context_status="summarized" if segments else "masked" if masked or is_shortened else "full",
         tokens_before=view.given_tokens,
-        tokens_after=view.size() + view.pinned_tokens + tokens.messages([]),
+        tokens_after=view.size() + view.pinned_tokens() + tokens.messages([]),
         session_id=view.session.tip,
         parent_session_id=view.session.parent,
         summary_method=_summary_method(view, texts, before),

@@ -1,4 +1,4 @@
-"""Define the values of a plan: `Budget`, `Plan` with its `Job`s. Pure."""
+"""Define the values of a plan: `Budget`, `Plan` with its `Job`s."""
 
 from __future__ import annotations
 
@@ -12,48 +12,41 @@ from ..ledger.segments import Segment
 from .costs import Costs
 from .view import Run, View, largest_fixed
 
-LEAST_QUOTES = 3_000
-"""Least tokens of quotes, but no more than an eighth of the target. A session's files and wishes do
-not shrink with the window. An eighth is below half of `fold_ratio`, so that not every summary is a
-fold."""
+LEAST_QUOTE_TOKENS = 3_000
+"""Quotes get this, or an eighth of the target if that is less. An eighth is below half of
+`fold_ratio`: with more, every summary would be a fold."""
 
 LARGE_SHARE = 0.25
-"""Share of the window less the reserve that one tool's result may take; a larger result goes to the
-archive at once (tests/view/test_masks.py)."""
+"""Share of the window less the reserve; a larger tool result is excerpted
+(tests/view/test_masks.py)."""
 
-LEAST_USER_QUOTE = 50
-"""Tokens in which a message of the user is quoted by its beginning and end
-(tests/compressor/test_tails.py)."""
+LEAST_USER_QUOTE_TOKENS = 50
+"""Tokens for the beginning and end of one user message (tests/compressor/test_tails.py)."""
 
 TAIL_SHARE = 0.5
-"""Share of the target less the head that the tail gets if it asks
-(tests/compressor/test_tails.py)."""
+"""The tail's share of the target less the head (tests/compressor/test_tails.py)."""
 
 EXACT_TAIL_SHARE = 0.25
-"""Tail's share of the target less the head, for `target_tokens` without recall: a shorter tail
-leaves tokens to a deeper summary."""
+"""`TAIL_SHARE` for `target_tokens` without recall: the summary gets more."""
 
 TINY_TAIL_SHARE = 0.6
-"""Tail's share of the target less the head if few tokens are free; the rest holds a frame and twice
-the requested prose (tests/benchmarks/exam). With recall the frame is longer, so the share is
-`TAIL_SHARE`."""
+"""`EXACT_TAIL_SHARE` if few tokens are free: the rest holds a frame and twice the requested prose
+(tests/benchmarks/exam)."""
 
 CROWDED_SHARE = 0.75
-"""Largest share of the trigger for fixed messages; above it trigger and target are raised.
-Otherwise every few turns would compress and free little (tests/view/test_plan.py)."""
+"""If the fixed messages take more of the trigger, trigger and target are raised. Otherwise a
+compression would free little (tests/view/test_plan.py)."""
 
-CROWDED_TARGET = 0.3
-"""Share of the tokens between the fixed messages and a raised trigger that a compression fills.
-Later turns fill the rest."""
+CROWDED_FILL_SHARE = 0.3
+"""Where a raised target lies between the fixed messages (0) and the raised trigger (1)."""
 
 BESIDE_VIEW = "the reserve for the answer, tool schemas and pinned texts"
-"""Parts of a window beside the view, as errors name them."""
+"""For errors: what a window holds beside the view."""
 
 FORCED_SHARE = 0.6
-"""A compression forced below the trigger leaves this share of the view."""
+"""Target of a compression forced below the trigger, as a share of the view."""
 
 WINDOW_REMEDY = "use a model with a larger window, raise context_window or lower output_reserve"
-"""What helps where the window is too small."""
 
 
 def usual_reserve(window: int) -> int:
@@ -66,59 +59,55 @@ class Budget:
     """Tokens of a view and its parts."""
 
     limit: int
-    """The provider refuses a view above it: window - reserve - overhead."""
+    """Most tokens of the view: window - reserve - overhead, or the requested size."""
     trigger: int
-    """A view above it is compressed."""
+    """A larger view is compressed."""
     target: int
     """A compression brings the view down to it."""
     tail_tokens: int
-    """Tokens of the newest messages that stay verbatim, as far as they fit."""
+    """The requested tokens of the tail."""
     head_tokens: int
-    """Tokens of the first exchange, at most."""
     prose_tokens: int | None
-    """Asked of the model; None: 5 % of the segment, 750 to 8,000."""
+    """Tokens of prose asked of the model; None: 5 % of the segment, 750 to 8,000."""
     quote_tokens: int
-    """Set aside for quotes."""
+    """Expected tokens of the next summary's quotes."""
     most_quote_tokens: int
-    """Most tokens of quotes once the tail has `tail_tokens`."""
     fold_tokens: int
-    """Most tokens of a fold. Summaries are folded once they exceed it by more than the tokens of
-    the next summary."""
+    """Most tokens of a fold."""
     user_quote_tokens: int = 0
     """Least tokens to quote each user message; 0: `most_quote_tokens` limits all quotes."""
     min_gain: float = 0.05
     """Least share of the view that a compression frees."""
     recent_turns: int = 0
-    """Newest turns that stay verbatim, as far as they fit."""
+    """Newest turns that belong to the tail if they fit."""
     mask_recent_tokens: int = 0
     """Newest tokens whose tool outputs are not masked."""
     most_result_tokens: int | None = None
-    """Most for one tool result; a larger one is archived at once. None: no bound."""
+    """Most tokens of one tool result without an excerpt; None: no limit."""
     is_exact: bool = False
-    """Whether a size was requested, whatever the window."""
+    """Whether the caller requested a size."""
     tail_share: float = TAIL_SHARE
-    """The tail's share of the target less the head."""
     has_model: bool = False
-    """Whether a model writes prose; without one the quotes take its tokens."""
+    """Whether a model writes prose."""
     is_forced: bool = False
     """Whether to compress below the trigger too."""
     costs: Costs | None = None
-    """Prices and pace, which decide whether a plan pays. None: `MASK_WORTH` decides for masks."""
+    """Prices and pace; None: unknown."""
     tiny_tail_share: float | None = None
-    """The tail's share of an exact size where head and newest step leave few tokens."""
+    """The tail's share if few tokens are free; None: `tail_share`."""
     bound: str = "context_window"
-    """The option that bounds the view, as errors name it."""
+    """For errors: the option that limits the view."""
     beside: str = ""
-    """What `bound` holds beside the view, as errors name it."""
+    """For errors: what `bound` holds beside the view."""
     beside_tokens: int = 0
-    """Tokens of `beside`, which `limit` does not include."""
+    """Tokens of `beside`; `limit` does not include them."""
     mask_reach: float = 0.5
-    """Masks alone suffice up to this share of the way from target to trigger. Above it, masks would
-    break the prefix cache repeatedly (tests/benchmarks/economy.py)."""
+    """Where masks alone suffice, between target (0) and trigger (1). With more, masks would break
+    the prefix cache repeatedly (tests/benchmarks/economy.py)."""
 
     @classmethod
     def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:
-        """Return the budget for a window, by the ratios of the configuration.
+        """Return the budget for a window.
 
         Raises:
             BudgetTooSmall: reserve and overhead leave nothing.
@@ -147,8 +136,7 @@ class Budget:
     def exactly(cls, config: CompressorConfig, size: int, beside: int = 0) -> Budget:
         """Return the budget of a requested size, in tokens.
 
-        `beside` is the part of `size` that the view does not get. A reader without recall gets more
-        quotes and less tail.
+        `beside`: tokens of `size` that the view does not get.
         """
         target = size - beside
         budget = replace(
@@ -172,9 +160,9 @@ class Budget:
     ) -> Budget:
         head, quotes = config.head_tokens, config.quotes_budget_tokens
         tail = config.protect_last_n_tokens
-        user_quote = LEAST_USER_QUOTE if quotes is None else 0
+        user_quote = LEAST_USER_QUOTE_TOKENS if quotes is None else 0
         if quotes is None:
-            quotes = max(target // 10, min(LEAST_QUOTES, target // 8))
+            quotes = max(target // 10, min(LEAST_QUOTE_TOKENS, target // 8))
         return cls(
             limit=limit,
             trigger=trigger,
@@ -193,7 +181,7 @@ class Budget:
 
     @property
     def window_limit(self) -> int:
-        """Return the window's limit; 0 for a requested size."""
+        """The limit of the view; 0 for a requested size."""
         return 0 if self.is_exact else self.limit
 
     def prose_for(self, source_tokens: int) -> int:
@@ -218,19 +206,16 @@ class Budget:
     # ---------------------------------------------------------- the marks of one view
 
     def raise_marks(self, fixed: int) -> Budget:
-        """Raise trigger and target if `fixed` tokens crowd the budget."""
+        """Raise trigger and target if `fixed` tokens exceed `CROWDED_SHARE`."""
         if fixed <= CROWDED_SHARE * self.trigger:
             return self
         beside = min(int((1 - CROWDED_SHARE) * self.trigger), (self.limit - fixed) // 2)
         trigger = max(self.trigger, fixed + beside)
-        target = max(self.target, fixed + int((trigger - fixed) * CROWDED_TARGET))
+        target = max(self.target, fixed + int((trigger - fixed) * CROWDED_FILL_SHARE))
         return replace(self, trigger=trigger, target=target)
 
     def force_below(self, size: int) -> Budget:
-        """Return the budget that makes a view of `size` tokens compress.
-
-        Masks alone must then reach the target.
-        """
+        """Return the budget that compresses a view of `size` tokens."""
         if size > self.trigger:
             return replace(self, mask_reach=0.0)
         target = min(self.target, int(size * FORCED_SHARE))
@@ -243,16 +228,15 @@ class Budget:
 
 # -------------------------------------------------------------- plans and jobs
 
-SMALLEST_SUMMARY = 80
-"""Tokens of a framed summary with one line of text: below it a summary says nothing."""
+SMALLEST_SUMMARY_TOKENS = 80
+"""Tokens of a framed summary with one line of text."""
 
 MAJOR_SHARE = 0.5
-"""Runs below this share of the largest stay unchanged while texts fit
-(tests/view/test_keeping.py)."""
+"""A small run has less than this share of the largest run (tests/view/test_keeping.py)."""
 
 PROSE_SHARE = 1 / 3
-"""Largest share of a summary's tokens requested as prose. A weak model writes twice the requested
-length; a third is then still left for quotes (tests/benchmarks/oracle.py)."""
+"""Most of a summary's tokens asked of the model. A weak model writes twice the requested length;
+quotes need the last third (tests/benchmarks/oracle.py)."""
 
 
 @dataclass(frozen=True)
@@ -262,19 +246,19 @@ class Job:
     start: int
     end: int
     text_tokens: int
-    """Tokens of the framed message, at most."""
+    """Most tokens of the framed message."""
     quote_tokens: int
-    """Tokens of quotes beside a model's prose, at most."""
+    """Most tokens of quotes beside a model's prose."""
     spare_tokens: int = 0
-    """Tokens beyond `text_tokens` that a prose longer than asked may take."""
+    """Tokens beyond `text_tokens` for prose longer than asked."""
     prose_tokens: int = 0
-    """Tokens of prose asked of the model; 0: no model is asked for this run."""
+    """Tokens of prose asked of the model; 0: no model is asked."""
     folds: tuple[Segment, ...] = ()
-    """Summaries that the new one replaces; their prose is carried on."""
+    """Summaries that the new one replaces."""
 
     @property
     def asks_model(self) -> bool:
-        """Whether a model is asked."""
+        """Whether a model writes this summary."""
         return self.prose_tokens > 0
 
 
@@ -284,13 +268,12 @@ class Plan:
 
     tail_start: int
     expected: int
-    """Tokens of the view afterwards, at most."""
+    """Most tokens of the view afterwards."""
     jobs: tuple[Job, ...] = ()
-    """Summaries to write."""
     masks: tuple[int, ...] = ()
-    """Tool results to replace by one line each; then there are no jobs."""
+    """Tool results to mask; then there are no jobs."""
     excerpts: tuple[int, ...] = ()
-    """Tool results that are too large, to replace by their first and last lines."""
+    """Tool results to excerpt."""
 
     @property
     def summarized(self) -> frozenset[int]:
@@ -299,7 +282,7 @@ class Plan:
 
     @property
     def excerpted(self) -> tuple[int, ...]:
-        """The excerpts that no mask or summary of the plan hides."""
+        """The excerpts that the plan neither masks nor summarizes."""
         hidden = self.summarized.union(self.masks)
         return tuple(index for index in self.excerpts if index not in hidden)
 
@@ -308,9 +291,9 @@ class Scope(NamedTuple):
     """Which runs a compression replaces."""
 
     include_folds: bool
-    """Include runs that summaries already replace."""
+    """Include runs that have summaries."""
     include_small: bool
-    """Include runs much smaller than another, and a run of only one summary."""
+    """Include small runs (`MAJOR_SHARE`) and runs that are one summary."""
 
 
 NEW_LARGE = Scope(include_folds=False, include_small=False)
@@ -320,7 +303,7 @@ ALL = Scope(include_folds=True, include_small=True)
 
 
 def replaceable_runs(view: View, tail_start: int, scope: Scope) -> list[Run]:
-    """Return the runs between head and tail to replace, as index pairs."""
+    """Return the runs between head and tail that a scope includes."""
     alone = {(tile.start, tile.end) for tile in view.tiles}
     sizes: dict[Run, int] = {}
     for start, end in view.open_runs if scope.include_folds else view.new_runs:
@@ -328,12 +311,12 @@ def replaceable_runs(view: View, tail_start: int, scope: Scope) -> list[Run]:
         if start < tail_start and (scope.include_small or run not in alone):
             sizes[run] = view.shown_tokens(*run)
     least = 0 if scope.include_small else MAJOR_SHARE * max(sizes.values(), default=0)
-    least = max(least, 2 * SMALLEST_SUMMARY)
+    least = max(least, 2 * SMALLEST_SUMMARY_TOKENS)
     return [run for run, size in sizes.items() if size >= least]
 
 
 def size_without(view: View, runs: Sequence[Run]) -> int:
-    """Return the view's tokens without these runs, plus the bridges they need."""
+    """Return the view's tokens without these runs, with new bridges."""
     bridges = sum(view.needs_bridge(start) for start, _ in runs)
     bridge_tokens = bridges * view.bridge.tokens if view.bridge is not None else 0
     return view.size() - sum(view.shown_tokens(*run) for run in runs) + bridge_tokens
@@ -343,28 +326,23 @@ class TextTokens(NamedTuple):
     """Tokens for the texts of a plan."""
 
     total: int
-    """All texts together."""
     prose: int
-    """Asked of the model."""
+    """Tokens of prose asked of the model."""
     quotes: int
-    """Quotes beside a prose, at most."""
+    """Most tokens of quotes beside a prose."""
     needs: tuple[int, ...]
-    """Measured quotes of each run, framed."""
+    """Tokens of the framed quotes of each run."""
     spare: int = 0
-    """Beyond a text's own tokens, for prose longer than asked."""
+    """Tokens beyond `total` for prose longer than asked."""
 
     @property
     def needed(self) -> int:
-        """The tokens of prose and measured quotes."""
+        """The tokens of the prose and of the framed quotes."""
         return self.prose + sum(self.needs)
 
 
 def jobs_for(view: View, runs: Sequence[Run], texts: TextTokens) -> tuple[Job, ...]:
-    """Return the jobs of runs, which share the tokens by need.
-
-    Only the largest run gets prose, the newest of equal ones: one compression asks a model for
-    one summary.
-    """
+    """Return the jobs of runs; only the largest run gets prose."""
     sizes = [view.original_tokens(*run) for run in runs]
     main = max(range(len(runs)), key=lambda n: (sizes[n], n), default=0)
     proses = [texts.prose if n == main else 0 for n in range(len(runs))]
@@ -374,10 +352,9 @@ def jobs_for(view: View, runs: Sequence[Run], texts: TextTokens) -> tuple[Job, .
 
 
 def _job_for(view: View, run: Run, share: int, prose: int, texts: TextTokens) -> Job:
-    """Return a run's job; without `prose` no model is asked."""
     tokens = min(share, view.shown_tokens(*run) - 1)
     folds = view.summaries_in(run)
-    # A fold's prose carries more than one segment's did.
+    # A fold says what several summaries said.
     prose *= 2 if any(segment.method == "model" for segment in folds) else 1
     prose = max(1, min(prose, int(tokens * PROSE_SHARE))) if prose else 0
     return Job(*run, tokens, min(tokens, texts.quotes), texts.spare, prose, folds)
@@ -386,8 +363,8 @@ def _job_for(view: View, run: Run, share: int, prose: int, texts: TextTokens) ->
 def _share_tokens(
     proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], total: int
 ) -> list[int]:
-    """Share the tokens: minimum, then prose, then quotes, then by size."""
-    shares = [SMALLEST_SUMMARY for _ in sizes]
+    """Give each run its minimum, then prose, then quotes, then by size."""
+    shares = [SMALLEST_SUMMARY_TOKENS for _ in sizes]
     for wanted in (proses, needs, sizes):
         left, whole = max(0, total - sum(shares)), max(1, sum(wanted))
         given = left if wanted is sizes else min(left, sum(wanted))

@@ -1,7 +1,4 @@
-"""Price a compression: its cost now, its saving in each later request.
-
-Pure: prices in US dollars and the session's pace are arguments.
-"""
+"""Price a compression: its cost now, its saving in each later request."""
 
 from __future__ import annotations
 
@@ -15,16 +12,16 @@ class Balance:
     """What one compression costs, and what it saves later."""
 
     cost: float
-    """US dollars of the summaries and of the messages that the provider reads again; may be
-    negative with a cold cache."""
+    """US dollars of the summaries and of the messages that the provider reads again; negative if
+    the compression is cheaper at once."""
     saving: float
     """US dollars saved in each later request."""
     requests: float | None
-    """Later requests whose saving counts; None: the pace is unknown, or the cache is cold."""
+    """Number of later requests whose saving counts; None: unknown, or the cache is cold."""
 
     @property
     def pays(self) -> bool:
-        """Whether the requests that count save what the compression costs."""
+        """Whether `requests` times `saving` is at least `cost`."""
         return self.requests is None or self.cost <= self.saving * self.requests
 
     def __str__(self) -> str:
@@ -35,39 +32,37 @@ class Balance:
 
 @dataclass(frozen=True)
 class Costs:
-    """Prices of one token in US dollars; the session's pace."""
+    """Prices in US dollars a token; the session's pace."""
 
     cached: float
-    """Input that the provider's cache has."""
+    """Price of input that the provider's cache has."""
     written: float
-    """Input that the provider's cache lacks."""
+    """Price of input that the provider's cache lacks."""
     summary_input: float = 0.0
-    """Input of the model that summarizes."""
+    """The summarizer's price of input."""
     summary_output: float = 0.0
-    """Output of the model that summarizes."""
+    """The summarizer's price of output."""
     growth: float | None = None
     """Tokens that a request adds to the transcript; None: unknown."""
     is_cold: bool = False
-    """Whether the next request finds the cache cold."""
+    """Whether the provider's cache has none of the next request."""
     cold_share: float = 0.0
-    """Share of requests that find the cache cold."""
+    """Share of the requests with a cold cache."""
 
     def balance(self, freed: int, reread: int, read: int = 0, prose: int = 0) -> Balance:
         """Return the balance of a compression.
 
         Args:
             freed: tokens by which the view shrinks.
-            reread: tokens of the new view after its first change, which no cache has.
+            reread: tokens of the new view that the cache lacks.
             read: tokens that the summarizer reads.
             prose: tokens that the summarizer writes.
         """
         cost = read * self.summary_input + prose * self.summary_output
         cost += -freed * self.written if self.is_cold else reread * (self.written - self.cached)
         price = self.cached + self.cold_share * (self.written - self.cached)
-        # The cheapest moment to compress is when carrying the tokens has cost as much as freeing
-        # them. With steady growth half of them were carried on average, hence the 2.
+        # On average half of the freed tokens would be carried, hence the 2.
         requests = freed / self.growth / 2 if self.growth else None
-        # With a cold cache only the trigger decides: a later compression meets a warm cache and
-        # costs more (tests/benchmarks/price).
+        # A later compression with a warm cache costs more (tests/benchmarks/price).
         requests = None if self.is_cold else requests
         return Balance(cost, freed * price, requests)

@@ -1,4 +1,4 @@
-"""Frame a summary as data; nothing inside can close the frame."""
+"""Frame a summary as reference material; nothing inside can close the frame."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SOURCE_TAG, EARLIER_TAG, PARTS_TAG = "transcript", "earlier-summaries", "partial
 
 
 def escape(text: str) -> str:
-    """Return the text with our tags defused: nothing can close a frame.
+    """Escape our tags and the control words of chat templates.
 
-    A tag is recognized in other cases, with spaces, with invisible and look-alike characters, and
-    as entities. Control words of chat templates are defused too: local servers obey them anywhere.
+    A tag is also found in upper case, with spaces, with invisible or look-alike characters, and as
+    an entity. Local servers obey control words anywhere in a message.
     """
-    text = replace_surrogates(text)  # a quote may come from JSON that spells half a character
-    # Looking for a character costs a hundredth of a search by these patterns.
+    text = replace_surrogates(text)
+    # Looking for a character takes a hundredth of the time of these patterns.
     if "<" in text:
         text = _CONTROL.sub(_entity, text)
     if "[" in text:
@@ -43,8 +43,7 @@ _BRACKET = re.compile(f"[{_BRACKETS}]")
 _BRACKET_ENTITY = re.compile(r"&(?:lt|#0*60|#x0*3c)\b;?", re.IGNORECASE)
 
 
-# By family: ChatML, Llama 3 and Phi; DeepSeek, with bars of another width; Llama 2; Gemma; GLM,
-# Seed and Nemotron; plain role tags.
+# ChatML, Llama 3, Phi; DeepSeek (wide bars); Llama 2; Gemma; GLM, Seed, Nemotron; role tags.
 _CONTROL = re.compile(
     r"<(?=[|｜][\w ▁-]{1,40}[|｜]>|/?s>|<?/?SYS>>|(?:start|end)_of_turn>|"
     r"(?:[be]os|[es]op|seed:\w{1,40}|extra_id_\d{1,3})>|"
@@ -53,7 +52,7 @@ _CONTROL = re.compile(
 )
 
 
-# Llama 2 and Mistral; GLM.
+# Llama 2, Mistral, GLM.
 _INSTRUCTION = re.compile(
     r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]{1,20}|gMASK)\])", re.IGNORECASE
 )
@@ -62,7 +61,7 @@ _BETWEEN = re.compile(rf"[^\w{_BRACKETS}]*")
 
 _LOOKALIKES = str.maketrans("аеорсухіѕјԛԝɑοеνιτυρ", "aeopcyxisjqwaoevitup")
 
-_REACH = 400  # characters in which a tag may be hidden
+_MOST_TAG_CHARS = 400
 
 
 def _entity(found: re.Match[str]) -> str:
@@ -70,7 +69,6 @@ def _entity(found: re.Match[str]) -> str:
 
 
 def _opens_ours(found: re.Match[str]) -> bool:
-    """Return whether an opening bracket begins a tag of ours."""
     text = found.string
     opening = _BRACKET_ENTITY.match(text, found.start()) if found[0] == "&" else found
     if opening is None:
@@ -78,9 +76,9 @@ def _opens_ours(found: re.Match[str]) -> bool:
     between = _BETWEEN.match(text, opening.end())
     start = between.end() if between else opening.end()
     spelled = ""
-    for char in text[start : start + _REACH]:
+    for char in text[start : start + _MOST_TAG_CHARS]:
         if char in _BRACKETS:
-            return False  # that bracket is looked at by itself: no text is read twice
+            return False  # the caller tries this bracket next
         spelled += _plain_letters(char)
         if spelled in _FRAME_TAGS:
             return True
@@ -104,10 +102,9 @@ def frame_summary(
     Args:
         count: how many messages the text replaces.
         method: "model" or "static".
-        reference: the segment's name, which keeps equal texts of one session apart.
-        in_reach: `IN_REACH` or `SHORT_IN_REACH` where the agent has the recall tools.
+        reference: the segment's name; with a name no two frames of a session are equal.
+        in_reach: `IN_REACH` or `SHORT_IN_REACH` if the agent has the recall tools.
     """
-    # Every token of the frame is missing in the summary's text.
     how = "summarized" if method == "model" else "quoted without a model"
     named = f" ({reference})" if reference else ""
     more = in_reach.format(reference) if reference else ""
@@ -123,19 +120,19 @@ PINNED = f"<{TAG}> Pinned by the application for the whole conversation, word fo
 
 
 def pinned_message(texts: Sequence[str]) -> Message:
-    """Return the framed message of the pinned texts."""
+    """Return the message with the pinned texts in a frame."""
     body = "\n\n".join(escape(text).strip() for text in texts)
     return {"role": "user", "content": f"{PINNED}\n{body}\n</{TAG}>"}
 
 
 def is_pinned(message: Mapping[str, Any]) -> bool:
-    """Return whether a message looks like the one of pinned texts."""
+    """Return whether a message looks like a `pinned_message`."""
     content = message.get("content")
     return isinstance(content, str) and content.startswith(f"{PINNED}\n")
 
 
 BRIDGE: Message = {"role": "assistant", "content": "[continued in the next message]"}
-"""Stands between a tool's result and a summary, which is a user message."""
+"""Sent between a tool result and a summary: some APIs refuse a user message after a result."""
 
 
 QUOTES_OPEN = "Quoted from these messages:"
@@ -143,39 +140,39 @@ QUOTES_OPEN = "Quoted from these messages:"
 
 
 def prose_of(segment: Segment) -> str:
-    """Return a summary's prose without its quotes; "" where it has none."""
+    """Return a summary's text above its quotes; "" without prose."""
     text = unframe(segment.rendered)
     prose, line, _ = f"\n{text}\n".partition(f"\n{QUOTES_OPEN}\n")
     return prose.strip() if line or segment.method == "model" else ""
 
 
 GO_ON = "Go on with the task."
-"""Ends a frame's first line where the agent has no recall tools."""
+"""Ends a frame's first line if the agent has no recall tools."""
 
 IN_REACH = (
     " All of it is archived: before repeating work or acting on a detail that is not shown, "
     'search_conversation_archive, or read_conversation_archive("{}") for its outline.'
 )
-"""Follows `GO_ON` where the agent has the recall tools. "{}" is the segment's name."""
+"""Follows `GO_ON` if the agent has the recall tools. "{}" is the segment's name."""
 
 SHORT_IN_REACH = (
     " Before acting on what is not shown, search_conversation_archive or "
     'read_conversation_archive("{}").'
 )
-"""`IN_REACH` where the text has few tokens."""
+"""Replaces `IN_REACH` if the text has few tokens."""
 
 
 LEFT_OUT = "[… lines {} to {} of {} left out, about {} tokens{} …]"
-"""Replaces the lines between the first and the last of a result that is too large."""
+"""Replaces the lines that an excerpt leaves out."""
 
 READ_ON = ': read_conversation_archive("{}") reads them, search_conversation_archive finds a place'
-"""Added to `LEFT_OUT` where the agent has the recall tools."""
+"""The last "{}" of `LEFT_OUT` if the agent has the recall tools."""
 
 _READ_ON = re.compile(r"s\d+\.\d+:\d+-\d+".join(map(re.escape, READ_ON.split("{}"))) + "(?= …])")
 
 
 def without_recall_tools(segment: Segment) -> Segment:
-    """Return the segment with a rendering that names no recall tool."""
+    """Return the segment, its rendering without the recall tools' names."""
     content = segment.rendered.get("content")
     if segment.kind == "mask" or "read_conversation_archive(" not in str(content):
         return segment
@@ -189,7 +186,6 @@ def without_recall_tools(segment: Segment) -> Segment:
 
 
 def _without_read_on(content: Any) -> Any:
-    """Return an excerpt's content without the recall tools."""
     if isinstance(content, str):
         return _READ_ON.sub("", content)
     return [
@@ -201,11 +197,11 @@ def _without_read_on(content: Any) -> Any:
 
 
 def is_framed(message: Mapping[str, Any]) -> bool:
-    """Return whether a message looks like a summary, by any writer."""
+    """Return whether a message looks like a summary."""
     return text_of(message).startswith(f"<{TAG}>")
 
 
 def unframe(message: Mapping[str, Any]) -> str:
-    """Return the text inside the frame of a summary message."""
+    """Return the text inside a summary's frame."""
     lines = text_of(message).split("\n")
     return "\n".join(lines[1:-1])

@@ -1,4 +1,4 @@
-"""Mask old tool results as one line; excerpt large ones; cut messages."""
+"""Mask old tool results, excerpt large ones, cut long messages."""
 
 from __future__ import annotations
 
@@ -43,18 +43,17 @@ DECIDING_CHARS = 80
 
 
 def _block_text(block: Mapping[str, Any]) -> str:
-    """Return a result block's text, with its `is_error` flag if set."""
     text = text_of(block)
     return f"is_error: {text}" if block.get("is_error") is True else text
 
 
 def mask_line(call: ToolCall, text: str, output: str, reference: str = "") -> str:
-    r"""Return one line for an old output, with its reference.
+    r"""Return the mask of an old output.
 
     Args:
         text: the whole result.
         output: the text without the host's notes.
-        reference: names the whole output; "" if the archive cannot be read.
+        reference: the output's reference; "" if the agent cannot read the archive.
 
     >>> mask_line(ToolCall("c", "bash", '{"command": "cat a.py"}'), "x = 1\n" * 99, "", "s2.1")
     '[masked] bash cat a.py: 100 lines, 594 characters; s2.1'
@@ -74,11 +73,11 @@ CallsById = Mapping[str, ToolCall]
 """Call id in the result → call."""
 
 MASK, _, KEEP = POLICIES
-LEAST_MASKED = 200  # tokens of the smallest output that is masked
+LEAST_MASKED_TOKENS = 200
 
 
 def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
-    """Return a tool's policy by name, else by the first pattern."""
+    """Return the policy of a tool's name, else of the first pattern."""
     policies = config.tool_policies
     if tool in policies:
         return policies[tool]
@@ -87,8 +86,8 @@ def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
 
 
 def results_with_calls(messages: Sequence[Message]) -> Iterator[tuple[int, CallsById]]:
-    """Yield each message with results, and their calls by id."""
-    calls: dict[str, ToolCall] = {}  # of the newest step: ids may be used again
+    """Yield the index of each message with results, and the results' calls."""
+    calls: dict[str, ToolCall] = {}  # of one step: a later step may use an id again
     for index, message in enumerate(messages):
         ids = _result_ids(message)
         if not ids:
@@ -98,7 +97,6 @@ def results_with_calls(messages: Sequence[Message]) -> Iterator[tuple[int, Calls
 
 
 def _result_ids(message: Message) -> list[str]:
-    """Return the call ids that a message's results name."""
     if is_result(message):
         return [str(message.get("tool_call_id") or "")]
     return [str(block.get("tool_use_id") or "") for block in result_blocks(message)]
@@ -112,14 +110,14 @@ def maskable_results(
 ) -> dict[int, CallsById]:
     """Return the calls with maskable results, by message index.
 
-    Such a result is large, and its tool's policy is "mask"; a tool without a policy has `default`.
+    `default`: the policy of a tool without one.
     """
     policies = config.tool_policies
     if MASK not in (*policies.values(), "" if "*" in policies else default):
         return {}
     maskable: dict[int, CallsById] = {}
     for index, calls in results_with_calls(messages):
-        if tokens[index] > LEAST_MASKED:
+        if tokens[index] > LEAST_MASKED_TOKENS:
             policy = {id: policy_of(call.name, config, default) for id, call in calls.items()}
             if free := {id: call for id, call in calls.items() if policy[id] == MASK}:
                 maskable[index] = free
@@ -129,25 +127,21 @@ def maskable_results(
 def mask_by_policy(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
 ) -> tuple[Message, ...]:
-    """Return the messages, large outputs masked where a policy is "mask".
-
-    Outputs of tools that no policy names stay: the summarizer reads them.
-    """
+    """Return the messages, outputs of tools with the policy "mask" masked."""
     shown = list(messages)
     for index, calls in maskable_results(messages, tokens, config, default="").items():
-        # No reference here: the summary's frame names the whole segment.
         shown[index] = mask_results(calls, messages[index])
     return tuple(shown)
 
 
 SAMPLE_REFERENCE = "s999.1"
-"""Stand-in reference, to count a mask before it has its own."""
+"""Reference to count a mask with, as long as most."""
 
 
 def messages_to_keep(
     messages: Sequence[Message], steps: Sequence[range], config: CompressorConfig
 ) -> frozenset[int]:
-    """Return the messages of steps that a "keep" policy keeps."""
+    """Return the messages of steps with a tool of the policy "keep"."""
     if KEEP not in config.tool_policies.values():
         return frozenset()
     return frozenset(
@@ -159,10 +153,7 @@ def messages_to_keep(
 
 
 def mask_results(calls: CallsById, message: Message, reference: str = "") -> Message:
-    """Return the message, each result of these calls on one line.
-
-    `reference` names the whole output; "" if it cannot be read from the archive.
-    """
+    """Return the message, the results of these calls masked."""
 
     def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else _block_text(result)
@@ -172,23 +163,20 @@ def mask_results(calls: CallsById, message: Message, reference: str = "") -> Mes
 
 
 Rewrite = Callable[[ToolCall, Message, Sequence[Any]], str]
-"""(call, its result, blocks before the result) -> replacement text.
-
-The result is a message or a block."""
+"""(call, result message or block, blocks before the result) -> replacement text."""
 
 
 def rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Message:
     """Return the message with the results of these calls rewritten."""
     if is_result(message):
         text = rewrite(calls[str(message.get("tool_call_id") or "")], message, ())
-        # Plain, because it is stored: a host may hang objects of its own on a message.
+        # The store needs plain data; a host may add objects to a message.
         return replace_surrogates(to_plain({**message, "content": text}))
     blocks = list(message["content"])
     for place, part in enumerate(message["content"]):
         call = calls.get(str(part.get("tool_use_id") or "")) if is_result_block(part) else None
         if call is not None:
             text = rewrite(call, part, message["content"][:place])
-            # Skip a result that is shorter than its replacement.
             if len(text) < len(str(part.get("content") or "")):
                 blocks[place] = {**part, "content": text}
     return replace_surrogates(to_plain({**message, "content": blocks}))
@@ -198,14 +186,15 @@ def rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Mes
 
 
 class LargeResults(NamedTuple):
-    """The results of a message that are too large."""
+    """The large results of a message."""
 
     calls: CallsById
     kept_tokens: int
-    """Tokens that the excerpt may take."""
+    """Most tokens of the excerpts together."""
 
 
-EXCERPT_SHARE = 0.25  # an excerpt's share of the size limit
+EXCERPT_SHARE = 0.25
+"""An excerpt's share of the limit for a result."""
 
 
 def large_results(
@@ -217,9 +206,12 @@ def large_results(
 ) -> dict[int, LargeResults]:
     """Return the results and calls that are too large, by message index.
 
-    `most` limits one result, in tokens. All results of a step together may take 2 * `most`, and so
-    may all calls of a message. Results of "keep" tools stay. Results with pictures or files stay
-    too, because the archive returns text only.
+    Left out are tools with the policy "keep", and results with pictures or files: the archive
+    returns only text.
+
+    Args:
+        most: tokens of one result. All results of a step may take twice `most`, and so may all
+            calls of a message.
     """
     large: dict[int, LargeResults] = {}
     for step in steps:
@@ -259,11 +251,13 @@ def _calls_not_kept(calls: Iterable[ToolCall], config: CompressorConfig) -> Call
 
 
 def excerpt_results(large: LargeResults, message: Message, tokens: int, reference: str) -> Message:
-    """Return the message, each result as its first and last lines.
+    """Return the message, each large result as an excerpt.
 
-    A call's long argument strings are cut in the middle; the arguments stay JSON. The gap states
-    its size and its `reference`, which is "" if the agent cannot read it. `tokens`: the message's
-    size.
+    Long strings in a call's arguments lose their middle; the arguments stay JSON.
+
+    Args:
+        tokens: the message's size.
+        reference: the message's reference; "" if the agent cannot read the archive.
     """
     whole = message_as_text(message)
     density = len(whole) / max(1, tokens)
@@ -293,27 +287,25 @@ def excerpt_results(large: LargeResults, message: Message, tokens: int, referenc
 
 
 class _Gap(NamedTuple):
-    """The middle of a text that an excerpt leaves out."""
+    """The lines that an excerpt leaves out."""
 
     start: int
-    """Its first character."""
+    """First character, from 0."""
     end: int
     first: int
-    """Its first line, from 1."""
+    """First line, from 1."""
     last: int
     quoted: str = ""
-    """Its deciding line, which the excerpt shows."""
+    """A deciding line in the gap, which the excerpt shows."""
     quoted_at: int = 0
 
 
-QUOTED_CHARS = 150  # characters of a gap's deciding line with its number, at most
+QUOTED_CHARS = 150
+"""Most characters of `_Gap.quoted` with its line number."""
 
 
 def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
-    """Return what an excerpt with `half` characters at each end leaves out.
-
-    The deciding line shortens the first part by `QUOTED_CHARS`.
-    """
+    """Return the gap between `half` characters at each end."""
     lines = split_lines(text)
     ends = _line_ends(text, lines)
     before, after = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
@@ -330,9 +322,9 @@ def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
 
 
 def _deciding_place(call: ToolCall, text: str, start: int, end: int) -> int:
-    """Return the place of a failure or tally, or -1."""
+    """Return where the text's failure or tally begins, or -1."""
     for part in _EXIT_CODE.sub("", deciding_line(call, text)).split(" … "):
-        # A quoted line has single spaces.
+        # `deciding_line` collapses spaces.
         words = r"\s+".join(map(re.escape, part.split()))
         place = re.compile(words).search(text, start, end)
         if place and (is_failure(part) or TALLY.search(part)):
@@ -344,13 +336,13 @@ _EXIT_CODE = re.compile(r"\Aexit code \S+: ")
 
 
 def _lines_within(lines: Sequence[str], chars: int) -> int:
-    """Return how many of the first lines fit `chars`; at least one."""
+    """Return the number of first lines that fit `chars`; at least 1."""
     sizes = accumulate(len(line) + 1 for line in lines)
     return max(1, sum(1 for _ in takewhile(lambda size: size <= chars, sizes)))
 
 
 def _line_ends(text: str, lines: Sequence[str]) -> list[int]:
-    """Return where each line of a text ends, its break included."""
+    """Return the end of each line, its line break included."""
     ends, at = [], 0
     for line in lines:
         at += len(line)
@@ -369,11 +361,10 @@ LEAST_CUT_CHARS = 200
 def shorten_messages(
     messages: Sequence[Message], limit: int, count: CountMessages
 ) -> list[Message]:
-    """Return the messages, the longest texts cut to fit `limit`.
+    """Return the messages, the longest texts cut to fit `limit` tokens.
 
-    Cut in this order until the list fits: all tool results, and the user messages after the first
-    one; all but system messages and the newest message; all messages; the arguments of calls. Where
-    nothing fits, the shortest possible list is returned.
+    Cut until the list fits: first tool results and the user messages after the first; then all but
+    system messages and the newest message; then all messages; at last the arguments of calls.
     """
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]
@@ -397,8 +388,6 @@ def _cut_evenly(
     count: CountMessages,
     cut: Callable[[Message, int], Message],
 ) -> list[Message]:
-    """Return the list with targets cut to the largest length that fits."""
-
     def cut_to(chars: int) -> list[Message]:
         return [cut(m, chars) if n in targets else m for n, m in enumerate(messages)]
 
@@ -437,7 +426,7 @@ def _cut_part(part: Any, chars: int) -> Any:
 
 
 def leave_out_middle(text: str, chars: int, reason: str = "too long for the window") -> str:
-    """Replace a text's middle by a note of its size and reason."""
+    """Replace a text's middle by its size and the reason."""
     if len(text) <= chars:
         return text
     half = chars // 2

@@ -2,12 +2,12 @@
 
     view = head + summaries + tail
 
-Pure: a view and a budget give a `Plan` or None; no model, clock or write. `plan` decides in this
-order. Tool results that are too large are shortened to their ends. If the view then fits, nothing
-more is planned. If one line per old tool output is enough, old outputs are masked. Otherwise the
-middle is summarized. Each summary gets tokens for prose and quotes. The tail gets the requested
-newest messages, as far as they fit, and the tokens that the quotes leave unused. Above the limit,
-messages that a policy keeps are summarized too, oldest first.
+`plan` decides in this order:
+
+1. Shorten tool results that are too large to excerpts.
+2. Above the trigger, mask old tool outputs if that is enough.
+3. Otherwise summarize the middle.
+4. If that is not enough, summarize the oldest messages with the policy "keep" too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .budget import (
     ALL,
     FORCED_SHARE,
     PROSE_SHARE,
-    SMALLEST_SUMMARY,
+    SMALLEST_SUMMARY_TOKENS,
     Budget,
     Plan,
     TextTokens,
@@ -36,15 +36,15 @@ from .splits import SummaryPlanner, choose_cut, reject_small_gain
 from .view import View
 
 FEW_TOKENS = 500
-"""If an exact size (`Budget.exactly`) leaves fewer free tokens than this, the head keeps no answer
-to the task, and the tail gets `tiny_tail_share` (tests/benchmarks/exam, sessions 6 and 7)."""
+"""With fewer free tokens, a requested size leaves the first answer out of the head; the tail gets
+`tiny_tail_share` (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     """Return the plan to make the view fit, or None.
 
     Raises:
-        BudgetTooSmall: what cannot be dropped exceeds the limit.
+        BudgetTooSmall: the smallest possible view exceeds the limit.
     """
     excerpts = renderer.measure_excerpts(view, budget)
     view = view.with_segments(excerpts.values())
@@ -59,7 +59,6 @@ def plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
 
 
 def _least_size(view: View, budget: Budget, renderer: ResultRenderer) -> int:
-    """Return the tokens of the smallest view with summaries."""
     if budget.tiny_tail_share is not None:
         view = view.without_first_step()
     least = replace(view.without_earlier_thinking(), kept_out=frozenset())
@@ -78,17 +77,14 @@ def _summary_plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan 
 
 
 def plan_range(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
-    """Return the plan to summarize every message not kept, or None.
-
-    Messages outside the range stay, so the tail gets no share.
-    """
+    """Return the plan to summarize all but `view.kept_out`, or None."""
     runs = replaceable_runs(view, len(view.tokens), ALL)
     wanted = budget.prose_for(sum(view.original_tokens(*run) for run in runs))
     users = sum(start <= n < end for start, end in runs for n in view.transcript.users)
     quotes = max(budget.most_quote_tokens, budget.user_quote_tokens * users)
     shown = sum(view.shown_tokens(*run) for run in runs)
     total = min(wanted + quotes, int(shown * FORCED_SHARE))
-    if total < SMALLEST_SUMMARY * max(1, len(runs)):
+    if total < SMALLEST_SUMMARY_TOKENS * max(1, len(runs)):
         return None
     texts = TextTokens(
         total=total,
@@ -102,37 +98,31 @@ def plan_range(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | N
 
 
 def _adjust_marks(view: View, budget: Budget, renderer: ResultRenderer) -> Budget:
-    """Return the budget with the marks of this view.
-
-    Raises:
-        BudgetTooSmall: what cannot be dropped exceeds the limit.
-    """
     fixed = view.fixed_tokens()
     if fixed > budget.limit:
-        # With the least summary from the start: a budget of `needed` tokens then suffices.
+        # The error names a size that suffices: a summary is needed too.
         raise budget.too_small(view, _least_size(view, budget, renderer))
     budget = _adjust_trigger(view, budget.raise_marks(fixed))
     budget = budget.force_below(view.size()) if budget.is_forced else budget
-    target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
+    target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY_TOKENS))
     return replace(budget, target=target)
 
 
 RAISED_TRIGGER_SHARE = 0.75
-"""While a loop with signed thinking runs, the trigger is raised by this share of the way to the
-limit. The rest is a margin: providers may count more tokens than we do."""
+"""Where the raised trigger lies between trigger (0) and limit (1). Providers may count more tokens
+than we do."""
 
 
 LEAST_TRIGGER_SHARE = 0.2
-"""Least trigger at a turn's start, as a share of the way from target to trigger; with a lower
-trigger one of the next turns would be compressed again."""
+"""Where the lowest trigger lies between target (0) and trigger (1). With less, the next turns would
+be compressed again."""
 
 
 def _adjust_trigger(view: View, budget: Budget) -> Budget:
     """Return the budget, with the trigger moved for signed thinking.
 
-    A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
-    At a turn's start old thinking may be dropped. The trigger is then lowered, but not below
-    `LEAST_TRIGGER_SHARE`, until a turn as long as the last one fits below the raised trigger.
+    A compression inside a loop makes the loop's thinking invalid. So the trigger is raised inside a
+    loop, and lowered at a turn's start by what a turn as long as the last one needs.
     """
     if not view.signed_tokens or budget.limit <= budget.trigger:
         return budget
@@ -146,24 +136,23 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
 
 
 def is_due(view: View, budget: Budget) -> bool:
-    """Return whether the view is above the mark for compression."""
+    """Return whether the view is above its trigger."""
     return view.size() > _adjust_trigger(view, budget.raise_marks(view.fixed_tokens())).trigger
 
 
 # -------------------------------------------------------------- masks
 
 
-MASK_WORTH = 0.75
-"""Least ratio of freed tokens to tokens read again. Used if prices or pace are unknown
+MASK_GAIN_RATIO = 0.75
+"""Least ratio of freed tokens to tokens read again, without known prices
 (tests/benchmarks/economy.py)."""
 
 
 def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
-    """Return the plan to mask all old outputs, or None if insufficient.
+    """Return the plan to mask all old outputs, or None.
 
-    Masks suffice if the view is then no larger than the target. Up to the mark at `mask_reach` they
-    also suffice if the freed tokens pay for what the provider reads again: the prefix cache ends at
-    the first mask. Otherwise a summary frees more for the same price.
+    Masks are enough if they reach the target, or if they reach `mask_reach` and pay. The provider
+    reads all after the first mask again.
     """
     recent = choose_cut(view, budget.mask_recent_tokens)
     gains = {
@@ -182,7 +171,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     if masking.expected > budget.mark_at(budget.mask_reach):
         return None
     reread = masking.expected - view.shown_tokens(0, masking.masks[0])
-    pays = gain >= MASK_WORTH * reread
+    pays = gain >= MASK_GAIN_RATIO * reread
     if budget.costs is not None and budget.costs.growth:
         pays = budget.costs.balance(gain, reread).pays
     is_worth = masking.expected <= budget.target or pays
@@ -193,12 +182,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 
 
 def _summarize_kept(planner: SummaryPlanner) -> Plan | None:
-    """Return the plan that summarizes the fewest kept messages, oldest first.
-
-    Enough kept messages are summarized to reach the target; if only the limit were reached, each of
-    the next turns would be compressed again. Summarizing more of them lowers the size, so bisection
-    finds the fewest.
-    """
+    """Return the plan that reaches the target with the fewest kept messages."""
     view = planner.view
     if not view.kept_out:
         return planner.plan()

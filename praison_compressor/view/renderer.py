@@ -1,4 +1,4 @@
-"""`ResultRenderer`: render masks and excerpts; measure them and quotes."""
+"""`ResultRenderer`: render and measure masks, excerpts and quotes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MOST_CHARS_PER_TOKEN = 6  # in prose of any language
 SAMPLE_SEGMENT = "s99"  # a reference as long as most
 
 References = Mapping[int, str]
-"""References by the index of the message; "" where the archive cannot hold the message."""
+"""Message index → reference; "" if the archive cannot hold the message."""
 
 
 class ResultRenderer:
-    """Render masks and excerpts; measure them and quotes with one model's tokenizer."""
+    """Render masks and excerpts; count tokens for one model."""
 
     def __init__(
         self, config: CompressorConfig, tokens: TokenCounter, *, redacts_secrets: bool
@@ -52,7 +52,7 @@ class ResultRenderer:
         With `references`, return only the masks of the outputs in it.
         """
         messages = view.transcript.messages
-        # Without a model, mask only by policy: a static summary is as cheap and keeps more.
+        # A static summary is as cheap as masks and keeps more.
         default = MASK if budget.has_model else ""
         calls = maskable_results(messages, view.tokens, self._config, default)
         if references is None:
@@ -67,7 +67,7 @@ class ResultRenderer:
     def render_excerpts(
         self, view: View, most: int | None, references: References | None = None
     ) -> dict[int, Message]:
-        """Return results above `most` tokens as first and last lines."""
+        """Return the excerpt of each result above `most` tokens."""
         if most is None or sum(view.tokens) <= most:
             return {}
         messages, steps = view.transcript.messages, view.transcript.steps
@@ -77,7 +77,7 @@ class ResultRenderer:
             references = dict.fromkeys(large, SAMPLE_REFERENCE)
         excerpts: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
-            # Secrets are redacted before the text is cut: half a secret cannot be recognized.
+            # A secret that is cut in half is no longer recognized.
             (message,) = self._redact([messages[index]])
             reference = references.get(index, "") if self._config.recall else ""
             tokens = view.tokens[index]
@@ -87,13 +87,12 @@ class ResultRenderer:
         return excerpts
 
     def _redact(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the messages as the store writes them."""
         return messages if self._redactor is None else self._redactor.redact(messages)[0]
 
     # ---------------------------------------------------------- measured
 
     def measure_excerpts(self, view: View, budget: Budget) -> dict[int, Segment]:
-        """Return the shortened form of each result above `budget.most_result_tokens` tokens."""
+        """Return the excerpt of each large result, as an unrecorded segment."""
         return {
             index: Segment(
                 kind="excerpt",
@@ -107,12 +106,15 @@ class ResultRenderer:
         }
 
     def measure_masks(self, view: View, budget: Budget) -> dict[int, int]:
-        """Return the tokens of each maskable output once it is masked."""
+        """Return the tokens of each output's mask."""
         lines = self.render_masks(view, budget)
         return {index: self._tokens.message(line) for index, line in lines.items()}
 
     def measure_quotes(self, view: View, run: Run, most_tokens: int, budget: Budget) -> int:
-        """Return the tokens of a run's framed quotes and carried prose."""
+        """Return the tokens of a run's framed quotes.
+
+        Without a model, the summaries inside the run are included.
+        """
         messages = view.transcript.messages[slice(*run)]
         frame = frame_summary(
             "",
@@ -126,7 +128,7 @@ class ResultRenderer:
             beside += sum(segment.tokens for segment in view.summaries_in(run))
         left = max(0, most_tokens - beside)
         if _user_words_exceed(messages, left):
-            # To read and print the quotes takes as long as to tokenize half of the transcript.
+            # Reading the quotes would take as long as counting half of the transcript.
             return max(most_tokens, beside)
         references: Sequence[str] = ()
         if self._config.recall:
@@ -138,7 +140,6 @@ class ResultRenderer:
 
 
 def _user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:
-    """Return whether the user's words alone exceed a budget."""
     of_user = (message for message in messages if message.get("role") == "user")
     parts = (part for message in of_user for part in spoken_parts(message))
     sizes = accumulate(len(part.text) for part in parts if part.source == "user")

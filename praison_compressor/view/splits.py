@@ -1,7 +1,7 @@
-"""`SummaryPlanner`: choose the tail's start, the runs before it, and their tokens.
+"""`SummaryPlanner`: choose the tail's start and the runs that summaries replace.
 
-The tail first gets its share of the tokens that are free beside head and fixed messages. Then the
-quotes of the runs before it are measured: the tail grows by what the texts do not need.
+The tail first gets its share of the target. Then the quotes are measured, and the tail grows by the
+tokens that the summaries do not need.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .budget import (
     NEW,
     NEW_LARGE,
     PROSE_SHARE,
-    SMALLEST_SUMMARY,
+    SMALLEST_SUMMARY_TOKENS,
     Budget,
     Plan,
     Scope,
@@ -30,38 +30,36 @@ from .budget import (
 from .renderer import ResultRenderer
 from .view import Run, View
 
-LARGE_TAIL = CompressorConfig.protect_last_n_tokens
-"""If `protect_last_n_tokens` is at least this, the tail asks for its whole share of the target less
-the head."""
+LARGE_TAIL_TOKENS = CompressorConfig.protect_last_n_tokens
+"""With at least this `protect_last_n_tokens`, the tail gets its whole share."""
 
-STEP_EXCESS = 1.25
-"""Factor by which a step at its start may make a tail exceed its share
+STEP_EXCESS_RATIO = 1.25
+"""Most tokens of a tail in whole steps, as a ratio of its share
 (tests/compressor/test_tails.py)."""
 
-TURN_START_COST = 0.05
-"""Share of the tail that a cut on a turn start may cost (tests/compressor/test_tails.py)."""
+TURN_START_SHARE = 0.05
+"""Most of the tail that a start on a turn may cost (tests/compressor/test_tails.py)."""
 
 LEAST_TEXT_TOKENS = 225
-"""Tokens that a text needs, three times its frame. With less, older summaries and small runs are
-replaced too (tests/view/test_folds.py)."""
+"""Three times a frame. With less for a text, older summaries and small runs are replaced too
+(tests/view/test_folds.py)."""
 
 LEAST_TEXT_SHARE = 0.1
 """Share of the goal less the head that the texts need together. With less, the user's words of a
 long middle do not fit (tests/benchmarks/rounds.py, --corpus)."""
 
 MOST_LENGTHENINGS = 2
-"""Times that the tail is lengthened at most; after each the quotes are measured again."""
 
 
 def choose_cut(view: View, tail_tokens: int, least_tokens: int = 0) -> int:
     """Return the start of a tail of at most `tail_tokens`.
 
-    The start is a step, or a turn start near it. A turn start never brings the tail below
-    `least_tokens`.
+    A turn start is preferred if the tail keeps `least_tokens` and most of its length
+    (`TURN_START_SHARE`).
     """
     step = view.longest_tail(tail_tokens)
     users = set(view.transcript.users)
-    least = max(least_tokens, view.tail_tokens(step) * (1 - TURN_START_COST))
+    least = max(least_tokens, view.tail_tokens(step) * (1 - TURN_START_SHARE))
     turns = (start for start in view.starts if start >= step and start in users)
     return next((start for start in turns if view.tail_tokens(start) >= least), step)
 
@@ -70,17 +68,17 @@ class Split(NamedTuple):
     """A tail's start, and the runs before it that texts replace."""
 
     goal: int
-    """Tokens that the view is planned for."""
+    """Most tokens of the view afterwards."""
     tail_start: int
     scope: Scope
     runs: tuple[Run, ...]
     kept_tokens: int
-    """Tokens of the view outside the runs."""
+    """Tokens of the view without the runs."""
 
     @property
     def least_tokens(self) -> int:
         """The tokens of the view with the smallest texts."""
-        return self.kept_tokens + SMALLEST_SUMMARY * len(self.runs)
+        return self.kept_tokens + SMALLEST_SUMMARY_TOKENS * len(self.runs)
 
     @property
     def free_tokens(self) -> int:
@@ -88,7 +86,7 @@ class Split(NamedTuple):
         return self.goal - self.kept_tokens
 
     def fits(self, text_tokens: int = 0) -> bool:
-        """Return whether texts of that size, or the smallest, fit the goal."""
+        """Return whether texts of `text_tokens` fit the goal."""
         return (
             bool(self.runs) and max(self.least_tokens, self.kept_tokens + text_tokens) <= self.goal
         )
@@ -96,7 +94,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class SummaryPlanner:
-    """Plans the summaries of one view."""
+    """Plan the summaries of one view."""
 
     view: View
     budget: Budget
@@ -106,7 +104,7 @@ class SummaryPlanner:
         """Return the plan, or None if nothing is gained.
 
         Raises:
-            BudgetTooSmall: no plan comes down to the limit.
+            BudgetTooSmall: the smallest possible view exceeds the limit.
         """
         split = self.split()
         if split is None:
@@ -114,12 +112,10 @@ class SummaryPlanner:
         return reject_small_gain(self._plan_texts(split), self.view.size(), self.budget)
 
     def split(self) -> Split | None:
-        """Return the split for the target, else for the limit.
-
-        Return None if nothing fits the target and the view is within the limit.
+        """Return the split for the target, else for the limit, or None.
 
         Raises:
-            BudgetTooSmall: no cut comes down to the limit.
+            BudgetTooSmall: the smallest possible view exceeds the limit.
         """
         target, limit, size = self.budget.target, self.budget.limit, self.view.size()
         # A view as large as the limit would be compressed again in each of the next turns: first
@@ -139,10 +135,9 @@ class SummaryPlanner:
     # ---------------------------------------------------------- the first split
 
     def _split_within(self, goal: int) -> Split:
-        """Return the first split that leaves its texts enough tokens.
+        """Return the narrowest split whose texts get `LEAST_TEXT_TOKENS` each.
 
-        Splits with fewer kinds of runs come first. If none leaves enough, return the one with the
-        most kinds that fits, else the smallest.
+        Else return the widest split that fits, else the one with the shortest tail.
         """
         shortest = self._shortest_split(goal)
         start = self._share_start(shortest)
@@ -154,28 +149,22 @@ class SummaryPlanner:
         return max(split, shortest, key=Split.fits)
 
     def _scopes(self) -> tuple[Scope, ...]:
-        """Return the scopes to try, the fewest kinds of runs first."""
-        # A fold may fill its share, with prose of twice the request. The next summary must fit
-        # beside it, or every summary would fold.
+        """Return the scopes to try, the narrowest first."""
+        # The next summary must fit beside a fold, or every summary would be a fold.
         next_summary = max(self._prose_tokens + self.budget.quote_tokens, 2 * self._prose_tokens)
         if 0 < self._old_tokens <= self.budget.fold_tokens + next_summary:
             return NEW_LARGE, NEW, FOLD_LARGE, ALL
         return FOLD_LARGE, ALL
 
     def _share_start(self, shortest: Split) -> int:
-        """Return the start of a tail that takes its share.
-
-        Tail and texts divide the tokens that are free beside the rest.
-        """
         tail_tokens = self.view.tail_tokens(shortest.tail_start)
         share = int((shortest.free_tokens + tail_tokens) * self.budget.tail_share)
         steps = share if self.budget.is_exact else self._in_whole_steps(share)
-        tail = steps if steps <= STEP_EXCESS * share else share
+        tail = steps if steps <= STEP_EXCESS_RATIO * share else share
         requested = self._requested_tail
         return choose_cut(self.view, min(requested, tail), share if requested >= share else 0)
 
     def _shortest_split(self, goal: int) -> Split:
-        """Return the split with the shortest tail."""
         starts = self.view.starts or (len(self.view.tokens),)
         return self._split_at(starts[-1], ALL, goal)
 
@@ -187,10 +176,9 @@ class SummaryPlanner:
 
     @computed_once
     def _requested_tail(self) -> int:
-        """Return the tokens of the longest tail that the options ask for."""
         view, budget = self.view, self.budget
         requested = budget.tail_tokens
-        if requested >= LARGE_TAIL:
+        if requested >= LARGE_TAIL_TOKENS:
             share = int(self._tokens_beside_head(budget.target) * budget.tail_share)
             requested = max(requested, self._in_whole_steps(share))
         if budget.recent_turns and view.transcript.users:
@@ -202,10 +190,7 @@ class SummaryPlanner:
         return goal - self.view.span_tokens(0, self.view.head_end)
 
     def _in_whole_steps(self, tokens: int) -> int:
-        """Return the tokens of the shortest tail of `tokens` or more.
-
-        Return `tokens` if every tail is shorter.
-        """
+        """Return the size of the shortest tail of at least `tokens`."""
         starts, size = self.view.starts, self.view.tail_tokens
         end = bisect_left(starts, True, key=lambda start: size(start) < tokens)
         return size(starts[end - 1]) if end else tokens
@@ -219,7 +204,6 @@ class SummaryPlanner:
         return self.budget.prose_for(self.view.size())
 
     def _most_quote_tokens(self, scope: Scope) -> int:
-        """Return the most tokens for quotes; a fold may fill `budget.fold_tokens`."""
         view, budget = self.view, self.budget
         if not budget.user_quote_tokens:
             return budget.most_quote_tokens
@@ -231,10 +215,10 @@ class SummaryPlanner:
     # ---------------------------------------------------------- measured texts
 
     def _plan_texts(self, split: Split) -> Plan:
-        """Return the plan, its tail lengthened by what texts leave."""
+        """Return the plan; its tail takes the tokens that the texts leave."""
         most = self._prose_tokens + self._most_quote_tokens(split.scope)
         if self._old_tokens:
-            # The tail takes the other half, so that later summaries fit beside this one.
+            # Later summaries must fit beside this one.
             most = min(most, max(split.free_tokens // 2, LEAST_TEXT_TOKENS))
         texts = self._measure_texts(split)
         for _ in range(MOST_LENGTHENINGS):
@@ -247,27 +231,23 @@ class SummaryPlanner:
         return Plan(split.tail_start, max(split.least_tokens, expected), jobs)
 
     def _measure_texts(self, split: Split) -> TextTokens:
-        """Return the tokens for the texts of a split, its quotes measured."""
         view, budget = self.view, self.budget
         quotes = self._most_quote_tokens(split.scope)
-        # Larger texts would be folded soon.
         total = min(self._prose_tokens + quotes, split.free_tokens)
         measure = self.renderer.measure_quotes
         return TextTokens(
             total=total,
             prose=min(self._prose_tokens, int(total * PROSE_SHARE)) if budget.has_model else 0,
-            # Where quotes have only a minimum (`user_quote_tokens`), they take what prose leaves.
             quotes=total if budget.user_quote_tokens else quotes,
             needs=tuple(measure(view, run, total, budget) for run in split.runs),
-            # A model's text may also take half of the free tokens below the trigger.
+            # The other half stays for the next turns.
             spare=max(0, budget.trigger - split.goal) // 2,
         )
 
     def _lengthen_tail(self, split: Split, texts: TextTokens, most: int) -> Split:
-        """Return the split with the longest tail that fits beside texts.
+        """Return the split with the longest tail beside texts of `most` tokens.
 
-        The texts take at most `most` tokens. A shorter middle needs fewer tokens for quotes, in
-        proportion to its size.
+        The quotes' tokens shrink with the tokens of the runs.
         """
         view, source = self.view, self._source_tokens(split)
         quotes = min(most - texts.prose, sum(texts.needs))

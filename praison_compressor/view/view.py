@@ -1,8 +1,6 @@
 """`View`: a transcript with counts and the segments that replace its runs.
 
-    view = head + summaries + tail
-
-Pure: the same transcript and segments give the same view, byte for byte.
+The same transcript and segments give the same view, byte for byte.
 """
 
 from __future__ import annotations
@@ -34,48 +32,48 @@ class View:
     tokens: tuple[int, ...]
     """Tokens of each original message."""
     segments: tuple[Segment, ...]
-    """All segments of the ledger in their order; not all match this transcript."""
+    """All segments of the ledger, oldest first; some match no message."""
     head_tokens: int
-    """Tokens of the first exchange, at most."""
+    """Most tokens of the task and its answer."""
     kept_out: frozenset[int] = frozenset()
-    """Messages kept out of new summaries by a tool policy or a range."""
+    """Messages that no new summary may replace, by a tool policy or a range."""
     user_kept: frozenset[int] = frozenset()
-    """Messages of the steps that the user keeps: no segment replaces them."""
+    """Messages that no segment may replace, by the user's wish."""
     pinned: AddedMessage | None = None
-    """The framed message of the pinned texts, sent once anything is replaced."""
+    """The pinned texts; sent once a segment replaces messages."""
     bridge: AddedMessage | None = None
-    """The assistant's line between a tool's result and a summary (a user message)."""
+    """The message to send between a tool result and a summary."""
     caller_messages: Sequence[Message] = ()
-    """Messages to send: the caller's own dictionaries, and copies of repaired ones."""
+    """The caller's own dictionaries, and copies of repaired ones."""
     unrepaired_messages: Originals = NO_ORIGINALS
-    """The messages as they came, before repair: what the archive keeps."""
+    """The messages before repair, for the archive."""
     given_tokens: int = 0
-    """Tokens of the messages as they came, before renderings in them were expanded."""
+    """Tokens of the caller's messages, whose own summaries are not expanded."""
     session: Session = NO_SESSION
-    """The snapshot of the ledger that the segments are from."""
+    """The ledger that the segments are from."""
     window_limit: int = 0
-    """Tokens that the provider takes; 0 for a requested size."""
+    """Most tokens that the provider takes; 0 for a requested size."""
     signed_tokens: Mapping[int, int] = field(default_factory=dict)
-    """Messages with signed thinking, and their tokens without it."""
+    """Index of a message with signed thinking → its tokens without thinking."""
     binds_thinking: bool = False
-    """Whether the model accepts signed thinking only after an unchanged prefix. Other models
-    require the thinking of the running loop."""
+    """Whether the model refuses signed thinking after a changed prefix. Other models require the
+    thinking of the running loop."""
 
     # ---------------------------------------------------------- what may be replaced
 
     @computed_once
     def replaceable(self) -> tuple[bool, ...]:
-        """Return for each message whether a segment may replace it.
+        """Return for each message whether a segment may replace the message.
 
-        Leading system messages, the task, the newest user message, the newest step and the steps
-        that the user keeps stay.
+        Fixed are leading system messages, the task, the newest user message, the newest step and
+        `user_kept`.
         """
         transcript = self.transcript
         users = transcript.users
         fixed = {*range(transcript.leading), *self.user_kept}
         if users:
             fixed |= {*step_at(users[0], transcript), *step_at(users[-1], transcript)}
-            # A greeting before the task belongs to the first exchange where it fits.
+            # A greeting before the task belongs to the first exchange if it fits.
             greeting = range(transcript.leading, users[0])
             if sum(self.tokens[i] for i in greeting) <= self.head_tokens:
                 fixed |= set(greeting)
@@ -83,18 +81,14 @@ class View:
             fixed |= set(transcript.steps[-1])
         return tuple(index not in fixed for index in range(len(transcript.messages)))
 
-    @property
     def fixed(self) -> list[int]:
         """Return the indices of the messages that no segment may replace."""
         return [index for index, replaceable in enumerate(self.replaceable) if not replaceable]
 
     @computed_once
     def head_end(self) -> int:
-        """Return the end of the head: system, task, a short answer.
-
-        A call with its results is no answer: some APIs refuse a summary, which is a user message,
-        right behind a result.
-        """
+        """Return the end of the head: system messages, task, a short answer."""
+        # A call with results is no answer: some APIs refuse a user message after a result.
         end = [*self.replaceable, True].index(True)
         if end == self.transcript.leading or any(tile.start == end for tile in self.tiles):
             return end
@@ -104,7 +98,7 @@ class View:
         return first.stop if is_answer else end
 
     def without_first_step(self) -> View:
-        """Return the view with system messages and task alone as head."""
+        """Return the view with only system messages and task as head."""
         leading, users = self.transcript.leading, self.transcript.users
         greeting = sum(self.tokens[leading : users[0]]) if users else 0
         return replace(self, head_tokens=min(self.head_tokens, greeting))
@@ -113,12 +107,12 @@ class View:
 
     @computed_once
     def tiles(self) -> tuple[Tile, ...]:
-        """Return the summaries that the view shows, in order."""
+        """Return the runs that summaries replace, in order."""
         return tuple(lay_summaries(self.digests, self.segments, self.replaceable))
 
     @computed_once
     def result_segments(self) -> dict[int, Segment]:
-        """Return the recorded mask or excerpt of each message that has one."""
+        """Return each message's recorded mask or excerpt, if any."""
         return lay_results(self.digests, self.segments, self.replaceable)
 
     def summaries(self) -> tuple[Segment, ...]:
@@ -126,7 +120,7 @@ class View:
         return tuple(tile.segment for tile in self.tiles)
 
     def summaries_in(self, run: Run) -> tuple[Segment, ...]:
-        """Return the summaries that replace parts of a run."""
+        """Return the summaries inside a run."""
         return tuple(s for start, end, s in self.tiles if run[0] <= start and end <= run[1])
 
     @computed_once
@@ -136,7 +130,7 @@ class View:
 
     @computed_once
     def all_tiles(self) -> tuple[Tile, ...]:
-        """Return each replaced run with its segment, summaries and masks, in order."""
+        """Return the runs that summaries, masks and excerpts replace, in order."""
         results = [
             Tile(index, index + 1, segment)
             for index, segment in self.result_segments.items()
@@ -146,7 +140,7 @@ class View:
 
     @computed_once
     def sent_runs(self) -> tuple[SentRun, ...]:
-        """Return the replaced runs, the pinned texts before the first, and bridges."""
+        """Return the replaced runs with their messages, pinned texts and bridges."""
         tiles = self.all_tiles
         replaced = [SentRun(start, end, s.rendered) for start, end, s in tiles]
         if self.pinned is not None and tiles:
@@ -155,11 +149,8 @@ class View:
         return tuple(self._add_bridges(replaced))
 
     def _add_bridges(self, replaced: Iterable[SentRun]) -> Iterator[SentRun]:
-        """Yield the runs; add bridges between results and user messages."""
-        last_end = -1  # Mistral's API refuses a user message right after a result
+        last_end = -1  # end of the last replaced run, if its message is no tool result
         for start, end, message in replaced:
-            # Right after another added message no bridge is needed. After a mask one is:
-            # a mask is a result, so `last_end` is -1.
             is_behind_result = start != last_end and self.needs_bridge(start)
             is_user = message.get("role") == "user"
             if self.bridge is not None and is_behind_result and is_user:
@@ -168,7 +159,7 @@ class View:
             last_end = -1 if is_result(message) else end
 
     def needs_bridge(self, start: int) -> bool:
-        """Return whether a summary at `start` would follow a tool's result."""
+        """Return whether a summary at `start` would follow a tool result."""
         before = start - 1
         if before < 0 or before in self.covered:
             return False
@@ -178,7 +169,7 @@ class View:
 
     @property
     def has_running_thinking(self) -> bool:
-        """Return whether the running loop has signed thinking."""
+        """Whether the running loop has signed thinking."""
         return bool(self.signed_tokens) and max(self.signed_tokens) > self._running_start
 
     @property
@@ -187,10 +178,9 @@ class View:
 
     @computed_once
     def stale_thinking(self) -> frozenset[int]:
-        """Return the messages whose signed thinking was written before the newest compression.
+        """Return the messages whose signed thinking is older than the newest compression.
 
-        Without `binds_thinking` a running loop keeps its thinking through a compression, until the
-        next turn.
+        Without `binds_thinking`, the thinking of the running loop is never stale.
         """
         if not self.signed_tokens or not self.all_tiles:
             return frozenset()
@@ -203,7 +193,7 @@ class View:
         return frozenset(index for index in self.signed_tokens if index < end)
 
     def without_earlier_thinking(self) -> View:
-        """Return the view, counted without thinking that a new segment makes stale."""
+        """Return the view, counted as if a new segment made thinking stale."""
         end = len(self.tokens) if self.binds_thinking else self._running_start
         past = {index: tokens for index, tokens in self.signed_tokens.items() if index < end}
         if not past:
@@ -220,7 +210,7 @@ class View:
 
     @computed_once
     def starts(self) -> tuple[int, ...]:
-        """Return where a tail may start, behind head and last summary."""
+        """Return where a tail may start: after head and last summary."""
         earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
         return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
 
@@ -239,7 +229,7 @@ class View:
 
     @computed_once
     def open_runs(self) -> tuple[Run, ...]:
-        """Return the runs after the head that segments may replace."""
+        """Return the runs after the head that summaries may replace."""
         return tuple(self._runs(self.kept_out))
 
     @computed_once
@@ -257,10 +247,7 @@ class View:
     # ---------------------------------------------------------- sizes
 
     def size(self) -> int:
-        """Return the tokens of the view without the pinned texts.
-
-        A budget sets the tokens of pinned texts aside beforehand.
-        """
+        """Return the tokens of the view without the pinned texts."""
         summaries = sum(segment.tokens for segment in self.summaries())
         hidden = sum(self.span_tokens(tile.start, tile.end) for tile in self.tiles)
         shown = self.span_tokens(0, len(self.tokens)) - hidden + summaries
@@ -273,25 +260,24 @@ class View:
         bridges = (r for r in self.sent_runs if r.message is self.bridge.message)
         return [self.bridge.tokens for bridge in bridges if start <= bridge.start < end]
 
-    @property
     def pinned_tokens(self) -> int:
         """Return the tokens of the pinned texts that the view shows."""
         return 0 if self.pinned is None or not self.all_tiles else self.pinned.tokens
 
     def span_tokens(self, start: int, end: int) -> int:
-        """Return a run's tokens as if no summary replaced any of it."""
+        """Return a run's tokens without summaries; masks and excerpts count."""
         return self._sums[max(start, end)] - self._sums[start]
 
     @computed_once
     def _sums(self) -> tuple[int, ...]:
-        # Sums from the first message on: a plan measures many runs, each by one subtraction.
+        # A plan measures many runs, each by one subtraction.
         sizes = self.tokens
         if self.result_segments or self.stale_thinking:
             sizes = tuple(map(self.message_tokens, range(len(sizes))))
         return (0, *accumulate(sizes))
 
     def message_tokens(self, index: int) -> int:
-        """Return the tokens of one message if no summary replaces it."""
+        """Return the tokens of one message, its mask or its excerpt."""
         segment = self.result_segments.get(index)
         if segment is not None:
             return segment.tokens
@@ -302,10 +288,7 @@ class View:
         return sum(self.tokens[start:end])
 
     def shown_tokens(self, start: int, end: int) -> int:
-        """Return a run's tokens in the view.
-
-        A summary counts only if all messages that it replaces are in the run.
-        """
+        """Return a run's tokens in the view, summaries inside it included."""
         total = self.span_tokens(start, end)
         for first, last, segment in self.tiles:
             total -= self.span_tokens(max(start, first), max(start, min(end, last)))
@@ -313,26 +296,23 @@ class View:
         return total
 
     def fixed_tokens(self) -> int:
-        """Return the tokens of the messages that cannot be dropped."""
-        return sum(map(self.message_tokens, self.fixed))
+        """Return the tokens of the fixed messages."""
+        return sum(map(self.message_tokens, self.fixed()))
 
     # ---------------------------------------------------------- messages
 
     def messages(self) -> list[Message]:
-        """Return the messages to send.
-
-        Renderings are copies: a host may edit what it sends.
-        """
+        """Return the messages to send; a host may edit them."""
         messages = self.caller_messages or self.transcript.messages
         return replace_runs(self._without_stale_thinking(messages), self.sent_runs)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
-        """Return a run's messages as they came, in their own order."""
+        """Return a run's messages before repair, in the caller's order."""
         places = self.transcript.origins_of(range(start, end))
         return self.unrepaired_messages.at(places)
 
     def with_segments(self, segments: Iterable[Segment]) -> View:
-        """Return the view with these segments added to its own."""
+        """Return the view with more segments."""
         more = tuple(segments)
         return replace(self, segments=self.segments + more) if more else self
 
@@ -344,10 +324,11 @@ def step_at(index: int, transcript: Transcript) -> range:
 
 
 def largest_fixed(view: View) -> str:
-    """Describe the largest message that cannot be dropped."""
-    if not view.fixed:
+    """Describe the largest fixed message."""
+    fixed = view.fixed()
+    if not fixed:
         return ""
-    index = max(view.fixed, key=view.message_tokens)
+    index = max(fixed, key=view.message_tokens)
     messages = view.transcript.messages
     described = f"of the role {messages[index].get('role')}"
     for call in dict(results_with_calls(messages)).get(index, {}).values():
@@ -360,7 +341,7 @@ def largest_fixed(view: View) -> str:
 # -------------------------------------------------------------- tiles
 
 Run = tuple[int, int]
-"""Start and end (exclusive) of messages in a row."""
+"""Start and end (exclusive) of consecutive messages."""
 
 
 class Tile(NamedTuple):
@@ -372,7 +353,7 @@ class Tile(NamedTuple):
 
 
 class SentRun(NamedTuple):
-    """A run of a transcript, and the message sent in its place."""
+    """A run of a transcript, and the message that replaces it."""
 
     start: int
     end: int
@@ -380,7 +361,7 @@ class SentRun(NamedTuple):
 
 
 class AddedMessage(NamedTuple):
-    """A message that a view adds and no ledger holds."""
+    """A message that only the view has, not the ledger."""
 
     message: Message
     tokens: int
@@ -389,10 +370,10 @@ class AddedMessage(NamedTuple):
 def lay_summaries(
     digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
 ) -> list[Tile]:
-    """Lay summaries along a transcript by position, longest first.
+    """Return the summaries that match runs of a transcript.
 
-    A fold is longer than the summaries it replaced. Of equally long segments the newest is used.
-    `replaceable[i]`: whether a segment may replace message i. Each segment is used once.
+    The longest match is used, because a fold is longer than the summaries that it replaced; of
+    equally long ones the newest. Each summary is used once.
     """
     newest_first = list(reversed(segments))
     by_first: dict[str, list[Segment]] = {}
@@ -420,10 +401,10 @@ def lay_summaries(
 def lay_results(
     digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
 ) -> dict[int, Segment]:
-    """Lay recorded masks and excerpts along a transcript, each once.
+    """Return the mask or excerpt of each message that matches one.
 
-    A later result with equal words and id (ids recur) is a new one: the agent asked again and must
-    see it. An excerpt stays in the newest step too, until its result is masked.
+    Each segment is used once: an agent that repeats a call must see the equal result. Excerpts
+    also replace results in the newest step.
     """
     waiting: dict[tuple[str, str], list[Segment]] = {}
     for segment in segments:

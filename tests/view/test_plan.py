@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Segment
 from praison_compressor.messages import Message, digest, read_transcript, split_steps
-from praison_compressor.view.budget import SMALLEST_SUMMARY, Budget
+from praison_compressor.view.budget import SMALLEST_SUMMARY_TOKENS, Budget
 from praison_compressor.view.plan import is_due
 from praison_compressor.view.splits import choose_cut
 from praison_compressor.view.view import View
@@ -45,7 +45,7 @@ def summary_of(messages: list[Message], start: int, end: int) -> Segment:
 def test_an_applied_plan_expands_to_the_messages(messages, share, keep):
     """Where a plan's summaries are replaced by their runs, the view is the messages."""
     view = view_of(messages)
-    least = view.fixed_tokens() + SMALLEST_SUMMARY
+    least = view.fixed_tokens() + SMALLEST_SUMMARY_TOKENS
     assume(view.size() > least)
     target = least + int(share * (view.size() - least))
     found = None
@@ -190,7 +190,7 @@ def test_a_plan_begins_one_token_above_the_trigger(trigger, is_planned):
     assert (made is not None) is is_planned
 
 
-LEAST = 10 + 20 + 30 + 40 + SMALLEST_SUMMARY
+LEAST = 10 + 20 + 30 + 40 + SMALLEST_SUMMARY_TOKENS
 """Tokens of `MIDDLE`'s system, task, newest user message, newest step and the least summary."""
 
 
