@@ -1,7 +1,7 @@
 """Choose which words of outputs are quoted; make the sections of calls.
 
-A short output is quoted whole. The lines of a longer output are chosen by their form: an error's
-line, a tally, the last line that is no footer. A wrong choice wastes tokens, but is a true quote.
+A short output is quoted whole, of a longer one an error's line, a tally or the last line that is no
+footer.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
-HEAD_CHARS = 300  # characters of a line whose form is looked at
-EDGE_CHARS = 4_000  # characters at each end of an output that are searched line by line
-MIDDLE_TRIES = 50  # occurrences of a word examined between the ends; some are passed tests
+HEAD_CHARS = 300  # characters of a line that are searched for failures
+EDGE_CHARS = 4_000  # characters at each end of an output: all lines are candidates
+MIDDLE_TRIES = 50  # occurrences of a word between the ends; some are passed tests
 
 _PLAIN_WORDS = tuple(
     "error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
@@ -35,13 +35,13 @@ _PLAIN_WORDS = tuple(
 _FAILURE_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
 _MIDDLE_MARKS = ("FAILED", "ERROR")
-"""Found where names of passed tests have a word of failure, too."""
+"""Searched in upper case only: names of passed tests have such words too."""
 _NO_FAILURE = re.compile(
     r"\b(?:0|no|zero|without) (?:\w+ )?(?:error|fail|warning|problem|issue|conflict)\w*"
     r"|\b(?:errors?|fail\w*|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
     re.I,
 )
-# Forms that report a failure for certain: a program's error, a compiler's position, a status code.
+# Certain failures: a program's error, a compiler's position, a status code.
 _CERTAIN_FAILURE = re.compile(
     r"(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|not ok)\b|! \[|E:? "
     r"|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|[❌✗✘✖×]"
@@ -62,7 +62,7 @@ TALLY = re.compile(
     r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded|rated)\b"
     r"|^\w[\w ]{0,30}(?:: +|=)[\d$€£.-][\d,.]*\b"
 )
-# Brackets, rules, progress, footers, what the host adds below an output.
+# Brackets, rules, progress, footers, a host's notes.
 _SAYS_NOTHING = re.compile(
     r"[\W_]*$|```\w*$|\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|"
     r"false|output|stdout|stderr)\W*$|(?:shell )?cwd (?:was )?reset|wall time|duration|"
@@ -75,7 +75,7 @@ _SAYS_NOTHING = re.compile(
     r"|agentId: |(?:<usage>)?(?:total_tokens|tool_uses): |\^+[\s~^]*$|hint: ",
     re.I,
 )
-# Lines of a file that an editing tool shows, and of a diff.
+# Lines of a file or of a diff.
 _SHOWN_LINE = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
 
 _REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
@@ -138,10 +138,7 @@ def _choose_words(call: ToolCall | None, output: str) -> str:
 
 
 def _first_hit(call: ToolCall, kind: str, output: str) -> str:
-    """Return the first hit or error line, or "".
-
-    The content that a call reads is not quoted: it does not say whether the call worked.
-    """
+    """Return the first hit or failure in a reading call's output, or ""."""
     lines = (line.strip() for line in output[:EDGE_CHARS].splitlines() if _has_content(line))
     if kind == calls.LISTS:
         asked = [f'"{value}"' for value in calls.arguments_by_name(call).values()]
@@ -151,7 +148,7 @@ def _first_hit(call: ToolCall, kind: str, output: str) -> str:
 
 
 def _join_short(output: str) -> str:
-    """Return a short output on one line; mark lines left out."""
+    """Return a short output on one line, "…" for lines without content."""
     lines = [line.strip() for line in output.splitlines()]
     shown = [line if _has_content(line) else "…" for line in lines if line]
     runs = [line for n, line in enumerate(shown) if line != "…" or shown[n - 1 : n] != ["…"]]
@@ -163,10 +160,10 @@ def _has_content(line: str) -> bool:
 
 
 def _candidate_lines(text: str) -> Iterator[str]:
-    """Yield both ends' lines, and the first line of each failure between."""
+    """Yield the lines of both ends, and failures between."""
     if len(text) <= 2 * EDGE_CHARS:
         return (yield from text.splitlines())
-    # A torn line may lack the word that says it passed.
+    # Without a line's end, a passed test may look like a failure.
     begin = text.rfind("\n", 0, EDGE_CHARS) + 1 or EDGE_CHARS
     yield from text[:begin].splitlines()
     lower = text.lower()
@@ -178,7 +175,7 @@ def _candidate_lines(text: str) -> Iterator[str]:
 
 
 def _middle_line(text: str, searched: str, word: str, at: int) -> tuple[int, int] | None:
-    """Return the bounds of the word's first deciding line, or None."""
+    """Return the bounds of the word's first line with content, or None."""
     end = len(text) - EDGE_CHARS
     for _ in range(MIDDLE_TRIES):
         if (at := searched.find(word, at, end)) < 0:
@@ -206,7 +203,7 @@ def _choose_lines(lines: Sequence[str]) -> str:
 
 
 def _edge_lines(lines: Sequence[str]) -> str:
-    """Return the first sentence and the last line without a closing colon."""
+    """Return the first sentence and the last line."""
     lines = [line for line in lines if not line.startswith(("# ", "## ", "### "))] or lines
     first = re.sub(r"\A(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))  # "Good." says nothing.
     last = next((line for line in reversed(lines) if not line.endswith(":")), "")
@@ -215,7 +212,6 @@ def _edge_lines(lines: Sequence[str]) -> str:
 
 
 def _rare_lines(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines of a rare shape if most share a shape."""
     shapes = [_ANY_NUMBER.sub("0", line[:SHAPE_CHARS]) for line in lines]
     times = Counter(shapes)
     odd = [line for line, shape in zip(lines, shapes, strict=True) if times[shape] == 1]
@@ -232,7 +228,7 @@ _DECIDING_KEY = re.compile(
 
 
 def _json_words(text: str) -> str:
-    """Return the deciding members of a JSON object as written."""
+    """Return the deciding members of a JSON object, verbatim."""
     value = shapes.parse_json(text)
     members = [
         cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
@@ -247,16 +243,13 @@ def _json_words(text: str) -> str:
 
 UNANSWERED = "no result was recorded"
 COMMAND_LINE_CHARS = 200
-LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # a section's limit of calls: least value, tokens per call
+LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # a section has a call for each 150 tokens, at least 24
 Records = Sequence[results.CallRecord]
 """Equal calls, the newest last."""
 
 
 def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") -> QuoteEntry:
-    """Return the newest call's entry.
-
-    Its output shows a given path as "…". A cut keeps the call, a size and an exit code.
-    """
+    """Return the newest call's entry, "…" for `path` in the output."""
     record = records[-1]
     output = without_notes(record.text)
     words = deciding_line(record.call, output) if record.is_answered else ""
@@ -269,7 +262,6 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
 
 
 def _facts(record: results.CallRecord, output: str, words: str) -> Iterator[str]:
-    """Yield a result's role, its size and its exit code of 0."""
     kind = calls.kind_of(record.call)
     if record.call.name == results.AGENT_TEXT and not record.call.id:
         yield f"{IN_USER_ROLE}:"
@@ -302,10 +294,7 @@ def _earlier_failure(records: Records) -> Records:
 
 
 def files_section(files: Mapping[str, Records], budget: int) -> Section:
-    """Return the section of files with their newest changing calls.
-
-    A call that failed is listed too: its quoted result shows whether the file changed.
-    """
+    """Return the section of files with their newest changing calls."""
     newest: dict[results.CallRecord, list[str]] = {}  # a move names two paths
     for path, records in files.items():
         newest.setdefault(records[-1], []).append(path)
@@ -319,7 +308,7 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
 
 
 def _files_and_call(paths: Sequence[str], call: ToolCall) -> str:
-    """Return the paths and the call; omit paths that the call shows."""
+    """Return the paths that the call does not show, and the call."""
     line = cut_line(calls.command_of(call).strip(), 80)
     shown = f"`{line}`" if line else call.name
     return shown if all(path in line for path in paths) else f"{', '.join(paths)}: {shown}"
@@ -353,7 +342,7 @@ def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
 
 
 def instructions_section(readings: Mapping[str, tuple[int, str]]) -> Section:
-    """Return the newest content of each file of instructions, with its path."""
+    """Return the section of the newest content of instruction files."""
     oldest_first = sorted(readings.items(), key=lambda item: item[1][0])
     entries = [
         QuoteEntry(at, (-at,), _content(text), f"{source}:\n  ")
@@ -363,6 +352,5 @@ def instructions_section(readings: Mapping[str, tuple[int, str]]) -> Section:
 
 
 def _content(text: str) -> str:
-    """Return a file's content without a tool's line numbers."""
     is_numbered = all(_LINE_NUMBER.match(line) for line in text.splitlines() if line.strip())
     return _LINE_NUMBER.sub("", text).strip() if is_numbered else text.strip()

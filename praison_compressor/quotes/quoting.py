@@ -23,9 +23,9 @@ from .output_lines import (
 )
 from .rendering import PLAN, CountText, QuoteEntry, Renderer, Section
 
-LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
+LEAST_DUPLICATE_CHARS = 24  # shorter texts are quoted even if the view shows them
 LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget for the outline
-ASKING_CHARS, DECIDED_CHARS = 160, 80  # characters of a call whose result has the user's words
+ASKING_CHARS, DECIDED_CHARS = 160, 80  # characters of a call that has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
 
 
@@ -35,16 +35,16 @@ class Quotes:
 
     user_texts: list[UserText] = field(default_factory=list)
     instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Path or tool -> position and content of the newest reading."""
+    """Path or tool -> index and content of the newest reading."""
     plan: TodoList = field(default_factory=lambda: TodoList())
     files: dict[str, list[results.CallRecord]] = field(default_factory=dict)
-    """Path -> the calls that change the file, in order."""
+    """Path -> the calls that change the file, oldest first."""
     runs: dict[str, list[results.CallRecord]] = field(default_factory=dict)
-    """Command or call -> equal calls, in order."""
+    """Command or call -> equal calls, oldest first."""
     reports: set[int] = field(default_factory=set)
-    """Position of the assistant's last text in each turn."""
+    """Indices of the assistant's last text in each turn."""
     texts: dict[int, str] = field(default_factory=dict)
-    """Position -> text of the assistant, calls left out."""
+    """Index -> the assistant's text without calls."""
     roles: Counter[str] = field(default_factory=Counter)
     pairs: results.CallPairing = field(default_factory=results.CallPairing)
 
@@ -56,10 +56,12 @@ class Quotes:
         visible: str = "",
         beside_prose: bool = False,
     ) -> str:
-        """Return quotations of at most `budget_tokens`, in a fixed order.
+        """Return quotes of at most `budget_tokens`.
 
-        `references` name the messages. Texts of `visible` are not quoted again. `beside_prose`: a
-        model's prose takes the place of reports and counts.
+        Args:
+            references: the reference of each message.
+            visible: texts in it are not quoted again.
+            beside_prose: leave out reports and counts.
         """
         is_new = _novelty_test(visible)
         texts = [text for text in self.user_texts if is_new(text.text)]
@@ -80,7 +82,7 @@ class Quotes:
             sections.append(counts_section(self.roles, tools))
         runs = (*self.files.values(), *self.runs.values())
         records = [*dict.fromkeys(record for run in runs for record in run)]
-        # The outline shrinks as the user's words grow: at 60 % of the budget they are still whole.
+        # The outline shrinks as the user's words grow.
         outline = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
         return Renderer(count, references).render(sections, records, budget_tokens, int(outline))
 
@@ -104,7 +106,7 @@ class Quotes:
         record = self.pairs.add_part(part, at)
         if part.block is not None:
             self._read_result(record, part.text, part.block)
-        elif record is not None:  # an agent without native calls: its text is the call
+        elif record is not None:  # the text was a call
             del self.texts[record.at]
         elif part.source == "user":
             self.reports |= {before[0]} if before else set()
@@ -116,14 +118,14 @@ class Quotes:
     def _read_result(
         self, record: results.CallRecord | None, text: str, result: Mapping[str, object]
     ) -> None:
-        """Read the user's words in a call's result."""
+        """Read the user's words in a call's result, if any."""
         if record is None:
             return
         if calls.normalize_key(record.call.name) in speakers.ASKING_TOOLS:
             words, origin, most = text, "answering", ASKING_CHARS
         else:
             words, origin, most = speakers.user_words_in(text), "in the result of", DECIDED_CHARS
-            # A fetched page or a file may begin like a user's decision about a call, but is none.
+            # A page or a file may imitate a user's decision.
             is_error = result.get("is_error") is True
             if words and not is_error and calls.kind_of(record.call) != calls.ACTS:
                 return
@@ -156,11 +158,10 @@ class Quotes:
 
 
 def _novelty_test(visible: str) -> Callable[[str], bool]:
-    """Return a test that accepts short texts and texts not visible."""
     words = {*visible.split()}
 
     def is_new(text: str) -> bool:
-        # Some words are found ten times as fast; a cut text may end inside its last word.
+        # Comparing some words first is ten times as fast. The text's ends may be cut words.
         some, stripped = text.split(None, 9)[1:-1], text.strip()
         is_short = len(stripped) < LEAST_DUPLICATE_CHARS
         return is_short or not words.issuperset(some) or stripped not in visible
@@ -180,15 +181,15 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
 # -------------------------------------------------------------- sections of texts
 
 FIRST, STATES, ASKS, REPEATED = range(4)
-"""Ranks: the first text, the newest and words in results; statements; questions; repetitions."""
-NEWEST = 3  # the user's newest texts that rank first
+"""Ranks of the user's texts. FIRST: the first, the newest and those in results."""
+NEWEST = 3  # newest texts with the rank FIRST
 OTHERS_CHARS = 400
-WHOLE_TOKENS = 90  # a text of at most this many tokens is not cut
-RARE = 2  # a word in at most this many texts is rare
-WORDS_CHARS = 240  # characters of a text whose words are compared
-ANSWER_CHARS = 16  # an answer of at most this many characters needs its question
+WHOLE_TOKENS = 90  # shorter texts are not cut
+RARE = 2  # a rare word is in at most this many texts
+WORDS_CHARS = 240  # characters of a text that are searched for rare words
+ANSWER_CHARS = 16  # a shorter answer is quoted with its question
 ASKED_CHARS = 100
-LEAST_TEXT_CHARS = 160  # characters of a quoted text of the agent within a turn
+LEAST_TEXT_CHARS = 160  # shorter texts within a turn are only counted
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 
@@ -198,14 +199,14 @@ class UserText(NamedTuple):
     at: int
     text: str
     origin: str = ""
-    """Where the protocol put the text, if not in a message of the user's own."""
+    """Where the text was, if not in the user's own message."""
     by_user: bool = True
     question_at: int = -1
-    """The position of the agent's question, if `origin` quotes one."""
+    """Index of the message with the agent's question, or -1."""
 
 
 def with_question(at: int, text: str, origin: str, asked_at: int, before: str) -> UserText:
-    """Return a text; a short one with the question before it."""
+    """Return a text; a short answer with the question before it."""
     if not origin and len(text.strip()) <= ANSWER_CHARS:
         lines = (line.strip(" *_") for line in reversed(before.splitlines()))
         if question := next((line for line in lines if line.endswith(_ASKS)), ""):
@@ -215,7 +216,7 @@ def with_question(at: int, text: str, origin: str, asked_at: int, before: str) -
 
 
 def user_section(texts: Sequence[UserText], budget: int) -> Section:
-    """Return the section of the user's words."""
+    """Return the section of the user's texts."""
     own = [text for text in texts if text.by_user]
     entries = [
         QuoteEntry(at, rank, text.strip(), origin and f"{origin}: ", question_at)
@@ -226,7 +227,7 @@ def user_section(texts: Sequence[UserText], budget: int) -> Section:
 
 
 def others_section(texts: Sequence[UserText]) -> Section:
-    """Return the section of other speakers in the user's role."""
+    """Return the section of hosts' and other agents' texts."""
     newest = {text.text: text for text in texts if not text.by_user}
     entries = [
         QuoteEntry(text.at, (-text.at,), cut_line(text.text, OTHERS_CHARS), f"{text.origin}: ")
@@ -236,7 +237,7 @@ def others_section(texts: Sequence[UserText]) -> Section:
 
 
 def _text_ranks(texts: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
-    """Yield each text's rank: by kind, then rare words, then length."""
+    """Yield each text's rank: kind, rare words, length, age."""
     words = [set(text.text[:WORDS_CHARS].lower().split()) for text in texts]
     times = Counter(chain.from_iterable(words))
     common = {word for word, count in times.items() if count > RARE}
@@ -254,10 +255,7 @@ def _text_ranks(texts: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
 
 
 def reports_section(texts: Mapping[int, str], reports: Set[int]) -> Section:
-    """Return the section of the agent's texts: reports first, then long ones.
-
-    A short text beside a call announces the call; it is only counted.
-    """
+    """Return the section of reports and of the agent's long texts."""
     long = {at for at, text in texts.items() if len(text) >= LEAST_TEXT_CHARS}
     quoted = [at for at in texts if at in long | reports]
     entries = [QuoteEntry(at, (at not in reports, -at), texts[at].strip()) for at in quoted]
@@ -265,7 +263,7 @@ def reports_section(texts: Mapping[int, str], reports: Set[int]) -> Section:
 
 
 def counts_section(roles: Mapping[str, int], tools: Counter[str]) -> Section:
-    """Return the number of messages by role and of calls by tool."""
+    """Return the section of counts: messages by role, calls by tool."""
     by_role = ", ".join(f"{n:,} {role}" for role, n in roles.items())
     by_tool = ", ".join(f"{name} {n:,}" for name, n in tools.most_common())
     text = f"{sum(roles.values()):,} messages: {by_role}"
@@ -285,11 +283,11 @@ _TOOL_NAMES = {
     REMOVAL: "deletetodo removetodo taskdelete tododelete todoremove",
 }
 TODO_TOOLS = {name: kind for kind, names in _TOOL_NAMES.items() for name in names.split()}
-"""Normalized tool name -> what its call gives."""
+"""Normalized tool name -> kind of its call."""
 _PLAN_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
 _TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
 _ID_KEYS = ("todoid", "taskid", "id")
-_NEW = "new "  # begins the key of an item without a known id
+_NEW = "new "  # begins the key of an item without an id
 _ITEM_NUMBER = re.compile(r"(?:task|todo)(?: item)? #?(\w*\d[\w-]*)", re.I)
 ITEM_CHARS = 300
 
@@ -302,7 +300,7 @@ class Todo(NamedTuple):
     status: str
     at: int
     titled_at: int
-    """Position of the call that gave the title."""
+    """Index of the call that gave the title."""
 
     def line(self) -> str:
         """Return the item with its id and its state."""
@@ -317,10 +315,10 @@ class TodoList:
 
     items: dict[str, Todo] = field(default_factory=dict)
     text: str = ""
-    """A list that was given as text."""
+    """The list, if it was given as text."""
     at: int = -1
     failure: str = ""
-    """Words of the newest result, if they have an error's form."""
+    """The newest result's line of failure, or ""."""
 
     def section(self) -> Section:
         """Return the section of the plan, an item a line."""
@@ -364,7 +362,6 @@ class TodoList:
             self._merge_item(_parse_item(entry, str(n), at))
 
     def _merge_item(self, item: Todo | None) -> None:
-        """Merge the update into the known item."""
         if item is not None:
             known = self.items.get(item.key, item)
             if not item.title:
@@ -393,7 +390,7 @@ def _first_value(members: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 
 def _id_in_result(result: Any, text: str) -> str:
-    """Return the id that a result gives a new item."""
+    """Return the id of a new item in a result, or ""."""
     if not isinstance(result, Mapping):
         number = _ITEM_NUMBER.search(text[:200])
         return number[1] if number else ""

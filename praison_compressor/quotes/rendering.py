@@ -20,15 +20,14 @@ HEADING = "## "
 
 
 class SectionKind(NamedTuple):
-    """What sections of one kind have in common."""
+    """A section's title, share and noun."""
 
     title: str
-    share: float
-    """Guaranteed share of the budget; the shares of all kinds sum to 1."""
+    share: float  # least share of the budget; the shares of all kinds sum to 1
     noun: str = ""
-    """Noun that counts the entries left out, with `{s}` for its plural; "" counts none."""
+    """Counts entries left out, with `{s}` for the plural; "": not counted."""
     least: int = 24
-    """Tokens to which an entry may be cut so that others fit."""
+    """Tokens of an entry, at least, if others need the rest."""
 
 
 USER = SectionKind("The user said", 0.67, "message{s} of the user")
@@ -54,16 +53,15 @@ class QuoteEntry(NamedTuple):
     """One entry of a section."""
 
     at: int
-    """The position of its message, or -1."""
+    """Index of the message, or -1."""
     rank: tuple[int, ...]
-    """If not all entries fit, the lower ranks are printed."""
+    """The lowest ranks are printed first."""
     body: str
     lead: str = ""
-    """Words before the body, which are never cut."""
+    """Words before the body, never cut."""
     also: int = -1
-    """The position of a second message that has some of the words, or -1."""
+    """Index of a second message with some of the words, or -1."""
     record: CallRecord | None = None
-    """The call that is quoted."""
 
 
 class Section(NamedTuple):
@@ -72,41 +70,39 @@ class Section(NamedTuple):
     kind: SectionKind
     entries: Sequence[QuoteEntry]
     unlisted: Sequence[int] = ()
-    """Positions of entries that are left out in any case."""
+    """Messages that are counted but never printed."""
 
 
-NAMED_IN_NOTE = 4  # tools, or places, named in the line that counts what is left out
+NAMED_IN_NOTE = 4  # tools or references in a note
 NAME_CHARS = 48  # characters of a call's arguments in the outline
-OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # tokens of a call in the outline, usual and least
-NOTE_TOKENS = 20  # tokens of the line that counts what is left out
-SMALL_BUDGET = 300  # tokens of a budget below which one line counts what all sections leave out
+OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # usual and least
+NOTE_TOKENS = 20  # tokens of the note below a section that counts what is left out
+SMALL_BUDGET = 300  # below this budget, one note counts for all sections
 TRIES = 4  # attempts to print a section within its tokens
 HEADING_TOKENS = 14
 LEAST_BODY_CHARS = 30
-CUT_CHARS = 34  # characters of the mark that counts what a cut left out
-SLACK = 1.15  # factor of an estimate from few entries
+CUT_CHARS = 34  # characters of a cut's mark
+SLACK = 1.15  # factor: a ratio from few entries may be too low
 
 
 class _Part(NamedTuple):
-    """A section, its estimated tokens, and its printed text."""
+    """A section with its estimated size and its text."""
 
     section: Section
     entries: Sequence[QuoteEntry]
-    """Lowest rank first."""
+    """In order of rank."""
     sizes: Sequence[int]
-    """Bytes of each entry."""
     ratio: float
-    """Tokens a byte: names take more than prose."""
+    """Tokens a byte, estimated from some entries."""
     left: Sequence[QuoteEntry]
-    """Entries left out."""
+    """Entries that are not printed."""
     note: int
-    """Tokens of the line below that counts them; 0: the text's last line counts them."""
+    """Tokens for the part's own note; 0: the text's last note counts for this part."""
     text: str = ""
     tokens: int = 0
 
     @property
     def shown(self) -> Sequence[QuoteEntry]:
-        """The printed entries."""
         return self.entries[: len(self.entries) - len(self.left)] if self.text else ()
 
     def costs(self) -> list[int]:
@@ -116,7 +112,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Renderer:
-    """Prints sections; counts whole sections, since to count each entry is slow."""
+    """Print sections; count whole texts, since counting each entry is slow."""
 
     count: CountText
     references: Sequence[str] = ()
@@ -124,7 +120,7 @@ class Renderer:
     def render(self, sections: Sequence[Section], calls: Calls, budget: int, outline: int) -> str:
         """Return the sections and an outline of the other calls.
 
-        Use at most `budget` tokens; reserve `outline` of them for the outline if needed.
+        `budget`: most tokens; `outline`: how many of them the outline may reserve.
         """
         reserved = min(outline, OUTLINE_CALL_TOKENS * len(calls)) if self.references else 0
         sections = [section for section in sections if section.entries or section.unlisted]
@@ -144,10 +140,7 @@ class Renderer:
     def _fill_user_first(
         self, sections: Sequence[Section], calls: Calls, budget: int, reserved: int
     ) -> list[_Part]:
-        """Return a small budget's parts; the user's section takes what it needs.
-
-        The user's section is counted, because an estimate's error may cost a message.
-        """
+        """Return the parts; the user's section takes what it needs."""
         user, *others = (self._part(section, 0) for section in sections)
         most = budget
         while True:
@@ -161,13 +154,13 @@ class Renderer:
 
     def _fill_by_share(self, parts: Sequence[_Part], budget: int) -> list[_Part]:
         """Return the parts, each printed within its share."""
-        # Each section can count what it leaves out, whatever the others take.
+        # Each note has its tokens before the shares are computed.
         spare = budget - sum(part.note for part in parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
         shares = share_budget(needs, [part.section.kind.share for part in parts], max(0, spare))
         spare -= sum(shares)
         filled = [*parts]
-        # What others leave goes to the section that lacks least, then to the next.
+        # Spare tokens go to the section that lacks least, then to the next.
         for n in sorted(range(len(parts)), key=lambda n: needs[n] - shares[n]):
             share = shares[n] + parts[n].note
             more = spare if shares[n] < needs[n] else 0
@@ -180,9 +173,9 @@ class Renderer:
         return filled
 
     def _render_outline(self, calls: Calls, left_out: Sequence[_Part], most: int) -> str:
-        """Return a line of calls for each tool; count the rest."""
+        """Return a line of calls for each tool, and a note."""
         ranked = sorted(calls, key=acts_first)
-        # Without a reference a call's arguments are of little use.
+        # Nobody can read a call without its reference.
         named = ranked[: max(0, most) // NAMED_TOKENS] if self.references else []
         names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))
         while names:
@@ -217,13 +210,12 @@ class Renderer:
         return _Part(section, entries, sizes, ratio, entries, note)
 
     def _print_within(self, part: _Part, most: int) -> _Part:
-        """Return the part in at most `most` tokens, or unchanged."""
         for attempt in range(TRIES):
             text, left = self._print_part(part, most - HEADING_TOKENS)
             if not text or text == part.text:
                 break
             tokens = self.count(f"{text}\n")
-            # A cut entry takes less than its estimate: only a text above `most` corrects it.
+            # A text with cut entries is smaller than the estimate, whatever the ratio.
             estimate = most if tokens <= most else min(most, sum(part.costs()))
             factor = min(2.0, (1.02 + attempt / 20) * tokens / max(1, estimate))
             part = part._replace(ratio=part.ratio * factor)
@@ -234,7 +226,6 @@ class Renderer:
         return part._replace(tokens=self.count(self._note([part])) + 1)
 
     def _print_part(self, part: _Part, tokens: int) -> tuple[str, Sequence[QuoteEntry]]:
-        """Return a text of about `tokens`, and the entries left out."""
         section, chosen, costs = part.section, part.entries, part.costs()
         if sum(costs) > tokens or section.unlisted:
             tokens -= part.note
@@ -243,7 +234,7 @@ class Renderer:
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
             return "", part.entries
-        # Entries that are cut take less than they are given.
+        # Cut entries stay below their limit.
         most = common_limit(costs, tokens if sum(costs) <= tokens else tokens * 11 // 10)
         texts = {id(x): self._cut_entry(x, c, most) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(entry)] for entry in section.entries if id(entry) in texts]
@@ -254,7 +245,7 @@ class Renderer:
     def _note(
         self, parts: Sequence[_Part], calls: Calls = (), tools: int = 0, refers: bool = False
     ) -> str:
-        """Return the line that counts entries and calls left out, by tool."""
+        """Return the note that counts the entries and calls left out."""
         counts, places = list[str](), [record.where for record in calls]
         for part in (part for part in parts if part.section.kind.noun):
             if left := [*part.section.unlisted, *(entry.at for entry in part.left)]:
@@ -272,7 +263,6 @@ class Renderer:
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
 
     def _range(self, places: Iterable[int]) -> str:
-        """Return the references of few places, else the first and last."""
         names = [*dict.fromkeys(filter(None, map(self._reference, sorted(places))))]
         return f"{names[0]} to {names[-1]}" if len(names) > NAMED_IN_NOTE else " ".join(names)
 
@@ -283,10 +273,10 @@ class Renderer:
         return self._print_entry(entry, keep_ends(entry.body, max(LEAST_BODY_CHARS, chars)))
 
     def _print_entry(self, entry: QuoteEntry, body: str) -> str:
-        """Return an entry as printed, its further lines indented."""
+        """Return an entry with its references, further lines indented."""
         references = dict.fromkeys(map(self._reference, (entry.at, entry.also)))
         marks = "".join(f"[{reference}] " for reference in references if reference)
-        # In a quoted text no line may read as a heading of ours.
+        # A quoted line must not look like a heading of ours.
         body = _OUR_HEADING.sub(r"\1\\", body) if HEADING in body else body
         return f"- {marks}{entry.lead}" + "\n  ".join(body.split("\n"))
 
