@@ -138,7 +138,7 @@ def _choose_words(call: ToolCall | None, output: str) -> str:
 
 
 def _first_hit(call: ToolCall, kind: str, output: str) -> str:
-    """Return the first hit or failure in a reading call's output, or ""."""
+    """Return the first hit or failure of a reading call, or ""."""
     lines = (line.strip() for line in output[:EDGE_CHARS].splitlines() if _has_content(line))
     if kind == calls.LISTS:
         asked = [f'"{value}"' for value in calls.arguments_by_name(call).values()]

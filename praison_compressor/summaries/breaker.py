@@ -15,28 +15,27 @@ COOLDOWNS = (60.0, 300.0, 900.0)
 """Seconds after the first, second and every further failure in a row."""
 
 FIRST_COOLDOWN = {"quota": 1, "auth": 2}
-"""Kind of failure → its first index in COOLDOWNS; other kinds begin at 0."""
+"""Kind of failure → index of its first cooldown; other kinds: 0."""
 
 LASTING_KINDS = {"auth", REFUSED}
-"""Kinds that end only with time; a longer segment does not retry the model earlier."""
+"""A longer segment does not end their cooldown."""
 
-RETRY_GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
+RETRY_GROWTH = 1.5  # factor: a segment that has grown by it ends the cooldown
 
 MOST_FAILURES = 1_024
-"""Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
+"""Failures held, the newest."""
 
 
 class _Cooldown(NamedTuple):
     until: float
-    """The clock's seconds at which the model may be asked again."""
+    """Second of the clock at which the cooldown ends."""
     retry_tokens: float
-    """A segment of this size is tried before that time."""
+    """Size of a segment that ends the cooldown earlier."""
     step: int
-    """Index in COOLDOWNS."""
 
 
 class CircuitBreaker:
-    """Pause a model that fails in a session; thread-safe. `clock` returns seconds."""
+    """Pause a model that fails in a session; thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -51,7 +50,7 @@ class CircuitBreaker:
         return self._clock() >= cooldown.until or tokens >= cooldown.retry_tokens
 
     def record_failure(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
-        """Record a failure; return the seconds for which the model rests."""
+        """Record a failure; return the seconds of the cooldown."""
         key, now = (session_id, model), self._clock()
         with self._lock:
             previous = self._cooldowns.pop(key, None)
@@ -64,13 +63,13 @@ class CircuitBreaker:
             return COOLDOWNS[step]
 
     def end_cooldowns(self, session_id: str) -> None:
-        """Let the session's models be asked again; keep the count of failures."""
+        """End the session's cooldowns; keep the count of failures."""
         with self._lock:
             for key, cooldown in self._cooldowns.items():
                 if key[0] == session_id:
                     self._cooldowns[key] = cooldown._replace(until=-math.inf)
 
     def record_success(self, session_id: str, model: str | None) -> None:
-        """Forget the failures of a model that answers again."""
+        """Forget the model's failures."""
         with self._lock:
             self._cooldowns.pop((session_id, model), None)

@@ -1,7 +1,7 @@
 """Ask the auxiliary model through litellm; find where the host's requests go.
 
-Only this module asks litellm anything; it imports litellm at the first summary. With an `api_base`
-all requests go there, so that an on-premises transcript stays on its premises.
+litellm is imported at the first summary. With an `api_base` every request goes there: a transcript
+must not leave its premises.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .protocol import SummaryReply
 T = TypeVar("T")
 
 THINKING_TOKENS = 4_000
-"""Tokens added to `max_tokens` for reasoning models: their reasoning counts against it."""
+"""Added to `max_tokens` for reasoning models: reasoning counts too."""
 
 HONOURS_API_BASE = frozenset(
     "anthropic azure azure_ai bedrock cerebras cohere custom_openai deepseek fireworks_ai gemini "
@@ -43,8 +43,8 @@ HONOURS_API_BASE = frozenset(
 class LiteLLMSummarizer:
     """Ask a model for summaries through litellm.
 
-    With `api_base`, the model's prefix names the protocol, as in `anthropic/NAME`. Without a known
-    prefix the protocol is OpenAI's.
+    With `api_base`, a prefix of the model names the protocol, as in `anthropic/NAME`; otherwise the
+    protocol is OpenAI's.
     """
 
     model: str
@@ -52,12 +52,12 @@ class LiteLLMSummarizer:
     api_base: str | None = None
     api_key: str | None = field(default=None, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Further arguments of litellm's: `api_version`, `extra_headers`, ..."""
+    """More arguments for litellm: `api_version`, `extra_headers`, ..."""
     context_window: int | None = None
-    """The model's window in tokens; None means litellm's table."""
+    """Window in tokens; None: by litellm's table."""
 
     def window_for(self, model: str | None = None) -> int:
-        """Return the window in tokens of `model`, or of the summarizer's own."""
+        """Return a model's window in tokens."""
         return model_limits(model or self.model, self.context_window).window
 
     async def ready(self) -> None:
@@ -82,14 +82,14 @@ class LiteLLMSummarizer:
         thinks = any(map(_REASONERS.match, bare_names(name)))
         request = {
             "messages": messages,
-            # litellm drops options that a listed model lacks, and renames the cap by provider.
+            # litellm drops options that a listed model lacks.
             **({"reasoning_effort": "low"} if thinks else {"temperature": 0}),
             **self.extra,
             **self._endpoint(litellm, name),
             "max_tokens": max_tokens + THINKING_TOKENS * thinks,
-            "timeout": timeout_seconds + 1,  # the caller gives up first and names the remedy
+            "timeout": timeout_seconds + 1,  # the caller's error comes first: it names a remedy
             "stream": False,
-            # The caller retries: it knows the error's kind and the time left.
+            # The caller retries, by the kind of the error.
             "num_retries": 0,
             "max_retries": 0,
             "drop_params": True,
@@ -102,7 +102,7 @@ class LiteLLMSummarizer:
         except Exception as error:
             text = f"{model}: {type(error).__name__}: {error_text(error)[:400]}"
             if self.api_key:
-                # Whole words: a local server's key may be "x".
+                # A local server's key may be "x".
                 text = re.sub(rf"(?<!\w){re.escape(self.api_key)}(?!\w)", "***", text)
             kind, wait = failure_of(error), retry_after(error)
             raise SummarizerUnavailable(text, kind=kind, retry_after=wait) from error
@@ -123,7 +123,7 @@ class LiteLLMSummarizer:
             )
         has_key = self.api_key or litellm.api_key or litellm.openai_key
         if provider == "openai" and not has_key and "OPENAI_API_KEY" not in os.environ:
-            # OpenAI's client requires a key, even for a local server that ignores it.
+            # OpenAI's client requires a key; local servers ignore keys.
             key = {"api_key": "none"}
         name = model.removeprefix(f"{provider}/")
         return {"model": name, "custom_llm_provider": provider, "api_base": self.api_base, **key}
@@ -133,8 +133,7 @@ class LiteLLMSummarizer:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    # In an empty context our wrappers of litellm (`praisonai/wire`) find no running turn and pass
-    # the call on unchanged.
+    # In an empty context our wrappers of litellm (`praisonai/wire`) compress nothing.
     return await asyncio.wrap_future(start_thread(work, context=contextvars.Context()))
 
 
@@ -145,28 +144,27 @@ def _import_litellm() -> Any:
         was_unset = variable not in os.environ
         os.environ.setdefault(variable, "True")
         try:
-            with fork_guard:  # a child that is forked during the import could never import it
+            with fork_guard:  # a child forked during the import could never import litellm
                 vars(importlib.import_module("litellm"))["telemetry"] = False
         finally:
             if was_unset:
                 os.environ.pop(variable, None)
     litellm: Any = importlib.import_module("litellm")
-    # Otherwise each failed price look-up prints two lines between the agent's words.
+    # Otherwise litellm prints two lines for each unknown price.
     litellm.suppress_debug_info = True
     return litellm
 
 
 class Route(NamedTuple):
-    """Where litellm sends a request of the host."""
+    """A request's provider."""
 
     provider: str | None
-    """None if litellm knows no provider for the model."""
     reports_streams: bool
-    """Whether the provider takes `stream_options`, for the usage of a stream."""
+    """Whether the provider takes `stream_options`."""
 
 
 def route_of(request: Mapping[str, Any]) -> Route:
-    """Return the route of a request that the host sends through litellm."""
+    """Return where litellm would send a request of the host."""
     litellm: Any = importlib.import_module("litellm")  # the host has imported it
     where = {key: request.get(key) for key in ("model", "custom_llm_provider", "api_key")}
     base = request.get("api_base") or request.get("base_url")
@@ -187,7 +185,7 @@ _REASONERS = re.compile(
 
 
 def _call_litellm(litellm: Any, request: dict[str, Any]) -> Any:
-    """Ask; repeat without each option that the deployment refuses."""
+    """Ask; repeat without options that the deployment refuses."""
     while True:
         try:
             return litellm.completion(**request)
@@ -214,11 +212,11 @@ def _without_refused_option(request: dict[str, Any], refusal: str) -> dict[str, 
 def _read_reply(model: str, response: Any) -> SummaryReply:
     usage = _read_usage(response)
     choices = getattr(response, "choices", None)
-    if not choices:  # an empty answer is paid for, too
+    if not choices:  # an empty answer costs money too
         return SummaryReply("", usage, model)
     message = choices[0].message
     text = message.content if isinstance(message.content, str) else ""
-    # OpenAI puts a refusal into another field, with the finish reason `stop`.
+    # OpenAI's refusals stand in another field, with the finish reason `stop`.
     fields = getattr(message, "provider_specific_fields", None) or {}
     is_refused = not text and bool(fields.get("refusal"))
     return SummaryReply(text, usage, model, "refusal" if is_refused else choices[0].finish_reason)
@@ -232,7 +230,7 @@ def _read_usage(response: Any) -> Usage:
         completion_tokens=_field_count(usage, "completion_tokens"),
         cache_read_tokens=_field_count(details, "cached_tokens"),
         cache_write_tokens=_field_count(usage, "cache_creation_input_tokens"),
-        # US dollars by litellm's table; None without a price there.
+        # US dollars; None: unknown price
         cost=(getattr(response, "_hidden_params", None) or {}).get("response_cost"),
     )
 
@@ -245,21 +243,21 @@ def _field_count(usage: Any, name: str) -> int:
 # -------------------------------------------------------------- errors
 
 _FAILURE_KINDS = (
-    # (kind, names of classes), the most special first.
+    # Kind, names of error classes; the first row that fits is used.
     ("timeout", {"Timeout", "APITimeoutError", "TimeoutException", "TimeoutError"}),
     ("context", {"ContextWindowExceededError"}),
     ("auth", {"AuthenticationError", "PermissionDeniedError"}),
     ("quota", {"RateLimitError", "BudgetExceededError"}),
-    # Not APIConnectionError, which litellm raises for anything unexpected.
+    # litellm raises APIConnectionError for anything unexpected.
     ("network", {"TransportError", "ConnectionError", "gaierror"}),
 )
 REFUSED = "refused"
-"""Kind of a request that would be refused again: an unknown model, an invalid request."""
+"""A retry would be refused too: unknown model, invalid request."""
 _REFUSAL_CLASSES = {"NotFoundError", "BadRequestError", "UnprocessableEntityError"}
 
 
 def failure_of(error: BaseException) -> str:
-    """Return a kind of SummarizerUnavailable, from the error or its causes."""
+    """Return the kind of failure, by the error and its causes."""
     names = {
         base.__name__ for cause in error_chain(error, contexts=True) for base in type(cause).__mro__
     }
@@ -269,7 +267,7 @@ def failure_of(error: BaseException) -> str:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Return the wait in seconds that the provider asked for, or None."""
+    """Return the seconds that the provider asks to wait, or None."""
     for cause in error_chain(error, contexts=True):
         headers = getattr(getattr(cause, "response", None), "headers", None) or {}
         with suppress(KeyError, ValueError):

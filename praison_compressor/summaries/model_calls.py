@@ -29,11 +29,11 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MOST_CALLS = 16  # requests for one compression, refused and repeated ones included
-REJECTED_TRIES = 2  # texts asked of one model: a second one may be good
+MOST_CALLS = 16  # requests of one compression, retries included
+REJECTED_TRIES = 2  # answers of one model that may be refused
 
 _RETRIED_KINDS = frozenset({"network", "quota", "provider"})
-"""Kinds of failure worth a retry. A timeout is not: it has used the whole time."""
+"""A timeout is not retried: all the time is spent."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Tally:
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
-    """The newest answer's model."""
+    """The model that answered last."""
 
     def __add__(self, other: Tally) -> Tally:
         model = other.model or self.model
@@ -51,13 +51,13 @@ class Tally:
 
 
 def window_too_small(fact: str) -> SummarizerUnavailable:
-    """Return the error of a too small window, with its remedy."""
+    """Return the error of a too small window."""
     remedy = "name an auxiliary model with a larger window"
     return SummarizerUnavailable(f"{fact}; {remedy}", kind="context")
 
 
 class NoUsableAnswer(Exception):
-    """Raised when no text was accepted, with the tally of all requests."""
+    """No text was accepted; `tally` counts all requests."""
 
     def __init__(self, error: SummaryError, tally: Tally) -> None:
         self.error = error
@@ -75,16 +75,16 @@ class ModelCaller:
     session_id: str
     summarizer_windows: SummarizerWindows
     model: str | None = None
-    """The model to ask; None means the summarizer's own."""
+    """The model to ask; None: the summarizer's own."""
 
     @property
     def model_name(self) -> str | None:
-        """Return the name of the model to ask, or None if unknown."""
+        """The name of the model to ask; None: unknown."""
         return self.model or _read_attribute(self.summarizer, "model", str)
 
     @property
     def window(self) -> int | None:
-        """Return the window in tokens, or None if no limit is known."""
+        """The window in tokens; None: no known limit."""
         windows = (self.summarizer_windows.of(self.model_name), self._stated_window())
         return min((window for window in windows if window is not None), default=None)
 
@@ -94,7 +94,7 @@ class ModelCaller:
         if callable(window_for):
             with suppress(Exception):
                 window = window_for(self.model)
-        # A user's summarizer may use both names for something else. True is no window.
+        # A user's summarizer may use these names for anything.
         return window if type(window) is int and window > 0 else None
 
     async def ask(
@@ -103,7 +103,7 @@ class ModelCaller:
         """Return one accepted text within `max_tokens`, and the new tally.
 
         Raises:
-            NoUsableAnswer: all tries failed. The kind of failure decides how many there are.
+            NoUsableAnswer: all tries failed.
         """
         rejected = failed = 0
         while tally.calls < MOST_CALLS:
@@ -142,7 +142,6 @@ class ModelCaller:
         )
 
     def _seconds_to_wait(self, error: SummarizerUnavailable, failed: int) -> float | None:
-        """Return the seconds before the next try, or None without one."""
         if error.kind not in _RETRIED_KINDS or failed > self.config.summary_max_retries:
             return None
         wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
@@ -174,7 +173,7 @@ class ModelCaller:
 
     async def _call_summarizer(self, messages: list[Message], max_tokens: int) -> SummaryReply:
         reply = await self.summarizer.summarize(
-            # Copies, since a user's summarizer may edit them.
+            # A user's summarizer may edit them.
             [dict(message) for message in messages],
             max_tokens=max_tokens,
             model=self.model,
@@ -185,11 +184,10 @@ class ModelCaller:
 
 # -------------------------------------------------------------- a user's own summarizer
 
-STARTUP_SECONDS = 60.0  # seconds in which a summarizer gets ready, outside the model's timeout
+STARTUP_SECONDS = 60.0  # for `ready`, before the model's timeout begins
 
 
 def _read_attribute(summarizer: Any, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
-    """Return an attribute, or None if unreadable or of another type."""
     with suppress(Exception):
         value = getattr(summarizer, name, None)
         return value if isinstance(value, kind) and not isinstance(value, bool) else None
@@ -197,14 +195,14 @@ def _read_attribute(summarizer: Any, name: str, kind: type[T] | tuple[type[T], .
 
 
 def _check_reply(reply: Any) -> SummaryReply:
-    """Return the reply, or raise TypeError for a field of another type."""
+    """Return the reply; raise TypeError if a field has another type."""
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
     if not isinstance(reply.usage, Usage):
         raise TypeError(f"its usage is {type(reply.usage).__name__}, not Usage")
     if not isinstance(reply.model, str | None):
         raise TypeError(f"its model is {type(reply.model).__name__}, not str")
-    return replace(reply, usage=Usage() + reply.usage)  # the sum raises TypeError for texts
+    return replace(reply, usage=Usage() + reply.usage)  # raises TypeError if a count is a text
 
 
 async def _await_work(work: Callable[[], Awaitable[T]], seconds: float) -> T:
@@ -228,19 +226,17 @@ async def _await_work(work: Callable[[], Awaitable[T]], seconds: float) -> T:
 
 
 async def _catch_errors(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
-    """Do the work; return its exception as a SummaryError of ours."""
     try:
         return await work()
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # Returned, not raised: SystemExit would end the event loop, and a closed coroutine may not
-        # raise another error.
+        # Raised, SystemExit would end the event loop.
         return _to_summary_error(error)
 
 
 def _to_summary_error(error: BaseException) -> SummaryError:
-    """Return an exception as a SummaryError with attributes of sound types."""
+    """Return a SummaryError whose attributes have the right types."""
     if type(error) is SummaryRejected:
         return error
     if isinstance(error, SummarizerUnavailable):

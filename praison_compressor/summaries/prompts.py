@@ -40,24 +40,24 @@ what is unfinished or undecided, and the next step"""
 
 SUMMARY_INSTRUCTIONS = f"{_PURPOSE}\n\n{_TEXT_RULES}\n\n{_HEADINGS}"
 
-LEAST_PROSE_WORDS = 20  # words to ask of a model; fewer say nothing
+LEAST_PROSE_WORDS = 20  # shorter prose says nothing
 
 WORDS_A_TOKEN = 0.7
 
 
 @dataclass(frozen=True)
 class SummaryRequest:
-    """Chat messages that ask for a summary, and the texts in them."""
+    """Chat messages that ask for a summary, and their sources."""
 
     messages: list[Message]
     transcript: str = ""
-    """The conversation. A copy of it is no summary."""
+    """A summary must not copy it."""
     summaries: str = ""
-    """Earlier or partial summaries. A copy of them may be the new one."""
+    """Earlier or partial summaries; a summary may copy them."""
 
     @property
     def source(self) -> str:
-        """Return everything that a summary may be about."""
+        """Everything that the summary may be about."""
         return f"{self.transcript}\n{self.summaries}"
 
 
@@ -138,7 +138,7 @@ def render_messages(messages: Iterable[Message]) -> list[str]:
 
 
 def _split_results(message: Message) -> tuple[Sequence[Message], Message | None]:
-    """Return a message's results, and the rest of the message or None."""
+    """Return a message's results, and the rest or None."""
     if is_result(message):
         return [message], None
     results = result_blocks(message)
@@ -163,7 +163,7 @@ def _lines_under(label: str, message: Mapping[str, Any]) -> list[str]:
 
 def _speaker(message: Message) -> str:
     role, name = message.get("role"), message.get("name")
-    # The user's role carries results and other programs' summaries, too.
+    # Results and other programs' summaries may have the user's role.
     if role == "user" and (has_tool_part(message) or is_tool_output(text_of(message))):
         return "result of a tool"
     if role == "user" and is_framed(message):
@@ -172,7 +172,6 @@ def _speaker(message: Message) -> str:
 
 
 def _label(name: Any) -> str:
-    """Return a name without the characters that end a label."""
     return " ".join(_NO_LABEL_CHARS.sub(" ", str(name)).split())[:80] or "unnamed"
 
 
@@ -180,11 +179,11 @@ _NO_LABEL_CHARS = re.compile(r"[^\w.:@/+-]+")
 
 
 def escape_labels(text: str) -> str:
-    """Return the text with each line escaped that imitates a label."""
+    """Escape each line that imitates a label."""
     return _IMITATED_LABEL.sub(r"\1\\[", text) if "[" in text else text
 
 
-# A label may follow some signs that are no words. Only a line's first bracket can open it.
+# Only a line's first bracket can open a label, after signs at most.
 _IMITATED_LABEL = re.compile(
     r"^([^\w\n\[]{0,40})\[(?=[^\w\n\[]{0,20}(?:user|human|assistant|system|developer|tool|function|"
     r"result of|calls|reference material)\b)",

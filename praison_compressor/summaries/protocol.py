@@ -1,8 +1,4 @@
-"""Define the values that pass between compressor, writer and summarizer.
-
-The compressor gives a `Brief` to the writer. The writer sends chat messages to a `Summarizer`,
-gets a `SummaryReply`, and returns a `SegmentText`.
-"""
+"""Define the values that pass between compressor, writer and summarizer."""
 
 from __future__ import annotations
 
@@ -22,32 +18,31 @@ from ..messages import Message
 
 @dataclass(frozen=True)
 class Brief:
-    """Everything that one summary is written from."""
+    """What a summary is written from."""
 
     messages: tuple[Message, ...]
-    """The segment's originals, in order."""
     model_messages: tuple[Message, ...]
-    """Messages that the model reads; messages with prose in `folded` are left out."""
+    """What the model reads: no messages with prose in `folded`."""
     text_tokens: int
     """Most tokens of the framed message."""
     prose_tokens: int
-    """Tokens of prose to ask of the model; 0 means the static text."""
+    """Tokens of prose to ask of the model; 0: no model."""
     quote_tokens: int
-    """Tokens of quotes beside prose; the quotes of a static text take all tokens."""
+    """Most tokens of quotes beside prose."""
     spare_tokens: int = 0
-    """Tokens above `text_tokens` for prose that is longer than asked, not for quotes."""
+    """Tokens above `text_tokens` for prose longer than asked."""
     reference: str = ""
-    """The segment's name, such as "s3"; "" if nothing is recorded."""
+    """The segment's name, such as "s3"; "": nothing is recorded."""
     references: tuple[str, ...] = ()
-    """One name per message, such as "s3.14"; () without recall tools."""
+    """References of the messages; (): no recall tools."""
     folded: tuple[str, ...] = ()
     """Prose of the summaries that this one replaces."""
     earlier: tuple[str, ...] = ()
-    """Prose of the summaries before this one, which stay in the view."""
+    """Prose of the older summaries that stay in the view."""
     visible: str = ""
-    """Text that stays in the view, and is not quoted again."""
+    """Text of the view, not quoted again."""
     instructions: str | None = None
-    """The user's words to the model, added to the request."""
+    """The user's own words for the request."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +107,7 @@ def as_summarizer(summarizer: Any) -> Summarizer | None:
 
 
 class _CallableSummarizer:
-    """Adapt a plain or async callable to the protocol."""
+    """Call a plain or async function as a summarizer."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -122,14 +117,13 @@ class _CallableSummarizer:
 
     @property
     def window(self) -> int | None:
-        """Return the callable's attribute `window`, or None."""
+        """The function's attribute `window`, or None."""
         return getattr(self._function, "window", None)
 
     async def summarize(self, messages: list[Message], **options: Any) -> SummaryReply:
-        """Call the function with the keywords that it accepts."""
         takes_all = any(p.kind is p.VAR_KEYWORD for p in self._parameters.values())
         accepted = {k: v for k, v in options.items() if takes_all or k in self._parameters}
-        # A plain function may block, so it runs in a thread.
+        # A plain function may block.
         call = functools.partial(self._function, messages, **accepted)
         answer = await asyncio.wrap_future(start_thread(call))
         if inspect.isawaitable(answer):

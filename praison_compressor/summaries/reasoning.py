@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class ReasoningMarks(NamedTuple):
-    """The patterns around the reasoning of a model family."""
+    """Patterns before and after the reasoning of a model family."""
 
     opens: str
     closes: str
     closes_alone: bool = True
-    """Whether a closing without an opening ends reasoning, too."""
+    """Whether the second pattern alone ends reasoning too."""
 
 
 _TAG_NAMES = (
@@ -79,11 +79,10 @@ REASONING_MARKS = (
         closes_alone=False,
     ),
 )
-"""One row for each family of models or host. Case is ignored."""
 
 _FLAGS = re.IGNORECASE | re.DOTALL | re.MULTILINE
 
-# A tag in backticks or quotation marks is text. A fence around the whole answer is no code.
+# A tag in backticks or quotation marks is text.
 _INLINE = (
     r"(?<!`)(?:``(?!`)[^\n]+?``|`[^`\n]+`)(?!`)|"
     r"[\"'“‘«](?:[<◁][^<>◁▷\n\"'“‘«]{1,80}[>▷]|\[[^\[\]\n]{1,20}\])[\"'”’»]"
@@ -104,7 +103,7 @@ _NESTED = tuple(
     for marks in REASONING_MARKS
 )
 
-# The harmony format's channel for the user. Some servers drop the brackets of its mark.
+# The harmony format's answer. Some servers drop the brackets.
 _FINAL = re.compile(
     r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\A(?:assistant)?analysis.*assistantfinal",
     re.DOTALL,
@@ -149,7 +148,7 @@ def _mark_outside_code(mark: re.Pattern[str], text: str, start: int) -> re.Match
 
 
 def _end_of_reasoning(nested: re.Pattern[str], text: str, start: int) -> int:
-    """Return the end of the reasoning's closing, else the text's end."""
+    """Return where the reasoning ends, its closing mark included."""
     depth, end = 1, len(text)
     for match in nested.finditer(text, start):
         if match.lastgroup == "opens":
@@ -162,7 +161,7 @@ def _end_of_reasoning(nested: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _final_channel(text: str) -> str:
-    """Return a harmony answer's final channel, or another answer whole."""
+    """Return a harmony answer's final channel, else the whole text."""
     finals = list(_FINAL.finditer(text))
     if not finals:
         return "" if _CHANNEL.match(text) else text

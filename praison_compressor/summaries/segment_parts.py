@@ -24,11 +24,11 @@ from .prompts import SummaryRequest, render_messages, request_merge, request_sum
 from .protocol import Brief
 
 WINDOW_MARGIN = 0.9
-"""Share of the summarizer's window that is used: its provider may count more tokens than we do."""
+"""Used share of the window: a provider may count more tokens than we do."""
 
-LEAST_TRANSCRIPT_SHARE = 0.25  # share of the window; a smaller share makes many small parts
-LEAST_PROSE_TOKENS = 50  # shorter prose is not worth its calls
-MOST_MESSAGE_TOKENS = 4_000  # tokens shown of one message; fewer in a small window
+LEAST_TRANSCRIPT_SHARE = 0.25  # share of the window; with less there are many small parts
+LEAST_PROSE_TOKENS = 50  # shorter prose says too little
+MOST_MESSAGE_TOKENS = 4_000  # most tokens of one message
 
 
 class Piece(NamedTuple):
@@ -36,9 +36,8 @@ class Piece(NamedTuple):
 
     text: str
     tokens: int
-    """An upper bound."""
+    """Most tokens of the text."""
     messages: int = 1
-    """Number of messages in the text."""
 
 
 # -------------------------------------------------------------- asking for the parts
@@ -53,8 +52,6 @@ class Drafter:
 
     async def draft(self, brief: Brief, tally: Tally) -> tuple[str, Tally]:
         """Return the model's text and the new tally.
-
-        If a refusal teaches a smaller window, ask again in smaller parts.
 
         Raises:
             NoUsableAnswer: the model gave no usable text.
@@ -75,7 +72,7 @@ class Drafter:
             brief, parts = await asyncio.to_thread(plan_parts, brief, window, tokens, calls)
         except SummarizerUnavailable as error:
             raise NoUsableAnswer(error, tally) from error
-        # Not in parallel: a failure of the first part would repeat in the others.
+        # In sequence: if the first part fails, the others are not asked for.
         for number, part in enumerate(parts, 1):
             request = _request_for(brief, [piece.text for piece in part])
             text, tally = await self.caller.ask(request, tokens, _answer_limit(brief), tally)
@@ -97,7 +94,6 @@ class Drafter:
     async def _merge_texts(
         self, texts: list[str], brief: Brief, tokens: TokenCounter, tally: Tally
     ) -> tuple[str, Tally]:
-        """Return partial summaries merged into one, and the new tally."""
         window, limit = self.caller.window, _answer_limit(brief)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - limit
         while len(texts) > 1 and tally.calls < MOST_CALLS:
@@ -125,9 +121,7 @@ def _answer_limit(brief: Brief) -> int:
 def plan_parts(
     brief: Brief, window: int | None, tokens: TokenCounter, calls: int
 ) -> tuple[Brief, list[list[Piece]]]:
-    """Return the brief and its parts, both cut to window and calls.
-
-    There are at most as many parts as `calls` can ask for and merge.
+    """Return the brief and its parts, cut to window and calls.
 
     Raises:
         SummarizerUnavailable: window and calls are too small to show the messages.
@@ -136,7 +130,7 @@ def plan_parts(
     if window is None:
         return brief, pack(groups, tokens.text)
     free_tokens = _free_tokens(window, replace(brief, folded=(), earlier=()), tokens)
-    # A merge reads two texts and writes one, each of up to twice the requested length.
+    # A merge holds three texts, each up to twice the requested length.
     longest_prose = free_tokens // 6
     if longest_prose < LEAST_PROSE_TOKENS:
         raise window_too_small(f"a window of {window} tokens has none left beside the instructions")
@@ -146,38 +140,36 @@ def plan_parts(
     space = _free_tokens(window, shorter, tokens) - _answer_limit(shorter)
     if space >= window * LEAST_TRANSCRIPT_SHARE:
         return shorter, pack(groups, tokens.text, space=space, most_parts=most_parts)
-    # Earlier summaries take the tokens. So the summaries that stay are omitted, and the summaries
-    # to be replaced are shown as messages.
+    # Earlier summaries leave too few tokens: omit those that stay, show the others as messages.
     folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
     parts = pack([*folded, *groups], tokens.text, space=space_alone, most_parts=most_parts)
     return replace(shorter, folded=(), earlier=()), parts
 
 
 def _free_tokens(window: int, brief: Brief, tokens: TokenCounter) -> int:
-    """Return the window's tokens for the transcript and the answer."""
+    """Return the window's tokens for messages and answer."""
     empty = _request_for(brief, [""])
     return int(window * WINDOW_MARGIN) - tokens.messages(empty.messages)
 
 
 def _most_parts(calls: int, texts_per_merge: int) -> int:
-    """Return the most parts that `calls` can ask for and merge."""
+    """Return the most parts that `calls` can write and merge."""
     merges = {n: -(-(n - 1) // (texts_per_merge - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 
-JOINT_TOKENS = 2  # tokens between two pieces
-LABEL_TOKENS = 8  # tokens of the label with a message's speaker
-LEAST_MESSAGE_TOKENS = 40  # a message cut shorter is useless
+JOINT_TOKENS = 2  # tokens between pieces
+LABEL_TOKENS = 8  # tokens of a speaker's label
+LEAST_MESSAGE_TOKENS = 40  # shorter messages say nothing
 
 FILL_SHARE = 0.9
-"""Shortened messages are sized to fill this share of the parts: a part ends with a whole message,
-so it is seldom full."""
+"""How full parts are on average: a part ends with a whole message."""
 
 
 def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
-    """Return the messages as pieces, those of one step in one group."""
+    """Return a piece for each message, grouped by step."""
     counted = zip(render_messages(messages), tokens.each(tokens.cache.all(messages)), strict=True)
-    # Two upper bounds of a piece's tokens: the message's cached tokens, and the text's bytes.
+    # Both the cached count and the text's bytes are upper bounds.
     pieces = [
         Piece(
             text, JOINT_TOKENS + min(size + LABEL_TOKENS, len(text.encode(errors="surrogatepass")))
@@ -196,8 +188,7 @@ def pack(
 ) -> list[list[Piece]]:
     """Return the pieces in at most `most_parts` parts of `space` tokens.
 
-    A piece is cut to MOST_MESSAGE_TOKENS. If the parts do not suffice, divide groups, then cut
-    pieces further.
+    If the pieces do not fit, groups are divided, then pieces cut.
 
     Raises:
         SummarizerUnavailable: a piece would have fewer than LEAST_MESSAGE_TOKENS.
@@ -228,7 +219,7 @@ def _count_piece(piece: Piece, count: Callable[[str], int]) -> Piece:
 
 
 def _fill_parts(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Piece]]:
-    """Return parts of whole groups; divide only groups beyond the space."""
+    """Return parts of whole groups; divide groups larger than a part."""
     parts: list[list[Piece]] = [[]]
     left = space
     for group in groups:
@@ -245,8 +236,7 @@ def _fill_parts(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Pi
 # -------------------------------------------------------------- messages that are too long
 
 CUT_SHARE = 0.95
-"""Share of the characters that would fit if tokens were spread evenly; a margin, because a second
-cut costs time."""
+"""A margin: a second cut takes time."""
 
 
 def _shorten_piece(piece: Piece, longest: int, count: Callable[[str], int]) -> Piece:
@@ -257,12 +247,12 @@ def _shorten_piece(piece: Piece, longest: int, count: Callable[[str], int]) -> P
     return shortened
 
 
-EDGE_SHARE = 0.45  # share of an abridged text for its beginning; its end has an equal share
-LEAST_LINE_CHARS = 100  # characters of the deciding line
+EDGE_SHARE = 0.45  # share of an abridged text for each of its ends
+LEAST_LINE_CHARS = 100  # a shorter deciding line is left out
 
 
 def abridge(text: str, chars: int) -> str:
-    """Return a text's beginning, deciding line and end, in about `chars`."""
+    """Return a text's ends and deciding line, in about `chars` characters."""
     if len(text) <= chars:
         return text
     edge = int(chars * EDGE_SHARE)

@@ -19,7 +19,7 @@ from .protocol import SummaryReply
 from .reasoning import strip_reasoning
 
 MOST_ANSWER_CHARS = 1_000_000
-"""A longer answer is refused. No model writes more, and the checks would take long."""
+"""Longer answers are refused: the checks would take long."""
 
 
 def accept(reply: SummaryReply, request: SummaryRequest) -> str:
@@ -36,7 +36,6 @@ def accept(reply: SummaryReply, request: SummaryRequest) -> str:
 
 
 def _finished_text(reply: SummaryReply) -> str:
-    """Return the answer's text; refuse one that did not end by itself."""
     text = reply.text or ""
     if not isinstance(text, str):
         raise SummaryRejected("no text", f"the summarizer gave {type(text).__name__}")
@@ -49,12 +48,12 @@ def _finished_text(reply: SummaryReply) -> str:
 
 
 class Flaw(NamedTuple):
-    """A way in which a text is no summary."""
+    """A reason to refuse a text."""
 
     reason: str
     is_in: Callable[[str, SummaryRequest], object]
     detail: str = ""
-    """What the error adds to the reason. Empty: the first 80 characters are quoted."""
+    """Added to the reason; "": the text's first 80 characters."""
 
 
 FLAWS = (
@@ -68,7 +67,7 @@ FLAWS = (
     Flaw("unrelated", lambda text, asked: not is_about(text, asked.source), "no shared rare words"),
     Flaw("no order", lambda text, asked: is_shuffled(text, asked.source), "words in no order"),
 )
-"""Checked in this order."""
+"""Checked in order."""
 
 
 # -------------------------------------------------------------- finish reasons
@@ -86,7 +85,7 @@ _BAD_FINISHES = {
 
 
 def refusal_for_finish(reason: str) -> str:
-    """Return our reason to refuse this finish reason, or ""."""
+    """Return the reason to refuse an answer that ended so, or ""."""
     bare = re.sub(r"[^a-z]", "", reason.casefold())
     for refusal, parts in _BAD_FINISHES.items():
         if any(part in bare for part in parts):
@@ -95,7 +94,7 @@ def refusal_for_finish(reason: str) -> str:
 
 
 def _reason_text(reason: Any) -> str:
-    """Return a finish reason as text; include an enumeration's name and value."""
+    """Return a finish reason as text, an enumeration as name and value."""
     with suppress(Exception):
         return f"{getattr(reason, 'name', '')} {getattr(reason, 'value', '')} {reason or ''}"
     return ""
@@ -120,7 +119,7 @@ _PAGE: re.Pattern[str] = re.compile(
 
 _JSON = re.compile(r"^(?:\{\s*(?:\"|\}|\Z)|\[\s*[\"{\[])", re.MULTILINE)
 
-_PREAMBLE_CHARS = 300  # characters of an announcement before JSON
+_PREAMBLE_CHARS = 300  # characters before the JSON
 
 
 def has_unfinished_json(text: str) -> bool:
@@ -141,15 +140,12 @@ def _is_unfinished(text: str) -> bool:
 # -------------------------------------------------------------- loops
 
 LOOP_TIMES = 24
-"""Repetitions in a row at a text's end. A loop lasts until the answer is cut off."""
+"""Least repetitions. A loop lasts until the answer is cut off."""
 
 
 def is_loop(text: str) -> bool:
-    """Return whether a phrase repeats itself at the text's end.
-
-    The phrase has 3 to 200 characters.
-    """
-    # The cut may be inside the phrase, so the text is compared with itself, one phrase earlier.
+    """Return whether a phrase of 3 to 200 characters repeats at the end."""
+    # The text may end inside the phrase: compare with the text one phrase earlier.
     return any(
         text[-LOOP_TIMES * size : -size] == text[(1 - LOOP_TIMES) * size :]
         for size in range(3, 201)
@@ -159,13 +155,13 @@ def is_loop(text: str) -> bool:
 
 # -------------------------------------------------------------- copies
 
-_COPY_CHARS = 200  # characters of a copied stretch, without spaces; a quotation is shorter
-_PROBES = 12  # stretches of the text that are searched in the source
-_ALTERED = 5  # one of five stretches of a copy may differ: a model changes some words
+_COPY_CHARS = 200  # of a copied stretch, without spaces; quotations are shorter
+_PROBES = 12  # stretches that are searched in the source
+_ALTERED = 5  # of a copy one stretch in five may differ
 
 
 def is_copy(text: str, source: str) -> bool:
-    """Return whether nearly all words of the text are copied."""
+    """Return whether nearly all of the text stands in the source."""
     text, source = _without_spaces(text), _without_spaces(source)
     places = range(0, len(text) - _COPY_CHARS + 1, max(_COPY_CHARS, len(text) // _PROBES))
     missing = [text[at : at + _COPY_CHARS] not in source for at in places]
@@ -173,34 +169,33 @@ def is_copy(text: str, source: str) -> bool:
 
 
 def _without_spaces(text: str) -> str:
-    # Bytes: this takes a sixth of the time of splitting a long source into words.
+    # Bytes take a sixth of the time.
     return text.encode(errors="replace").translate(None, b" \t\n\r\f\v").decode()
 
 
 # -------------------------------------------------------------- words compared with the source
 
 _UNSPACED_CHARS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Scripts without spaces between words; two characters count as a word."""
+"""Scripts without spaces; two characters count as a word."""
 
-# A word's frequency in any text follows from its length (Zipf's law of abbreviation). Its frequency
-# in the source is counted. A word's evidence is the logarithm of the ratio of both frequencies, in
-# bits. The evidence of a text is the sum over its words.
+# A word's evidence in bits: log2(frequency in the source / frequency in any text). The latter
+# follows from the word's length (Zipf's law of abbreviation). A text's evidence is the sum.
 
 EVIDENCE_BITS = 16.0
-"""Bits required of a text. In 61 recorded sessions ordinary words reach 15.3 by chance."""
+"""Bits required of a text. In 61 recorded sessions unrelated words reach 15.3."""
 
 PHRASE_WORDS, PHRASE_CHARS = 6, 20
-"""Consecutive words, and their characters, that unrelated texts do not share."""
+"""Unrelated texts share no phrase of so many words and characters."""
 
-FEW_WORDS = 64  # different words of a short source, in which each shared word counts
-SHARED_SHARE = 0.4  # share of a text's words, or of its numbers, that a short source must have
+FEW_WORDS = 64  # most different words of a short source
+SHARED_SHARE = 0.4  # share of the text's words or numbers that a short source must have
 
 _LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 4.5, 3.0
 
-_FOREIGN_SHARE = 0.4  # share of a summary's words that are not in the source
-SAMPLE_CHARS = 60_000  # characters of a long source that are read first: most summaries match
+_FOREIGN_SHARE = 0.4  # expected share of the words that the source lacks
+SAMPLE_CHARS = 60_000  # characters of a source that are compared first
 
-# To Python, vowel signs of Indian scripts are no word characters.
+# `\w` lacks vowel signs of Indian scripts.
 _PIECE = rf"(?:[^\W{_UNSPACED_CHARS}]|[\u0300-\u036f\u0900-\u0dff])+"
 
 _WORD_OR_NAME = re.compile(rf"[{_UNSPACED_CHARS}]+|{_PIECE}(?:[.\-/_]+{_PIECE})*")
@@ -208,13 +203,13 @@ _WORD_OR_NAME = re.compile(rf"[{_UNSPACED_CHARS}]+|{_PIECE}(?:[.\-/_]+{_PIECE})*
 _NAME_JOINTS = re.compile(r"[.\-/_]+")
 
 _SEPARATORS = frozenset(" \t\n,;:!?()[]{}<>\"'`*#|=")
-"""Signs beside a whole name. Beside a joint the name may be a part of a longer one."""
+"""Signs that end a name; after another sign the name may go on."""
 
 
 def is_about(text: str, source: str) -> bool:
     """Return whether the text shares enough rare words with the source."""
     words = {*stems_of(text)} - _REQUEST_WORDS
-    # To look for some names takes a hundredth of the time of counting all words of the source.
+    # Names are found in a hundredth of the time of counting all words.
     shared_names = Counter(_names_in(source.casefold(), words))
     if _evidence(words, shared_names, len(source)) >= EVIDENCE_BITS:
         return True
@@ -229,7 +224,7 @@ def is_about(text: str, source: str) -> bool:
 
 
 def _shares_few_words(words: set[str], source_words: set[str]) -> bool:
-    """Return whether a short source has enough of the words or numbers."""
+    """Return whether a short source has enough of the text's words."""
     source_plain, source_numbers = _plain_and_numbers(source_words)
     plain, numbers = _plain_and_numbers(words)
     return len(source_plain) <= FEW_WORDS and any(
@@ -239,7 +234,7 @@ def _shares_few_words(words: set[str], source_words: set[str]) -> bool:
 
 
 def _phrases(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield each PHRASE_WORDS consecutive words that are long enough."""
+    """Yield the text's phrases of `PHRASE_WORDS`."""
     words = [*_word_tokens(text)]
     for at in range(len(words) - PHRASE_WORDS + 1):
         phrase = tuple(words[at : at + PHRASE_WORDS])
@@ -248,15 +243,15 @@ def _phrases(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
-    """Return the first letters of plain words, and the words with digits."""
+    """Return the beginnings of plain words, and the words with digits."""
     plain = {word[:4] for word in words if word.isalpha() and len(word) > 3}
     return plain, {word for word in words if len(word) > 1 and any(map(str.isdigit, word))}
 
 
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
-    """Yield the jointed names in `words` that are whole in the source."""
+    """Yield the names with joints that stand whole in the source."""
     for name in filter(_NAME_JOINTS.search, words):
-        start = source.find(name)  # `partition` would copy the source
+        start = source.find(name)  # `partition` copies the source
         end = start + len(name)
         around = source[max(0, start - 1) : start] + source[end : end + 1]
         if start >= 0 and _SEPARATORS.issuperset(around):
@@ -264,10 +259,7 @@ def _names_in(source: str, words: set[str]) -> Iterator[str]:
 
 
 def _evidence(words: set[str], counts: Counter[str], total: int) -> float:
-    """Return the bits by which counts explain words better than chance.
-
-    `total` is the sum of all counts. With a larger `total` the result is a lower bound.
-    """
+    """Return a text's evidence in bits; a too large `total` lowers it."""
     share = (1 - _FOREIGN_SHARE) / max(1, total)
     return sum(
         math.log2(share * counts[word] * 2.0 ** _bits(word) + _FOREIGN_SHARE) for word in words
@@ -275,14 +267,14 @@ def _evidence(words: set[str], counts: Counter[str], total: int) -> float:
 
 
 def _source_parts(source: str) -> Iterator[str]:
-    """Yield a long source's beginning and end, then the whole."""
+    """Yield the ends of a long source, then the whole source."""
     if len(source) > SAMPLE_CHARS:
         yield f"{source[: SAMPLE_CHARS // 4]}\n{source[-SAMPLE_CHARS * 3 // 4 :]}"
     yield source
 
 
 def stems_of(text: str) -> Iterator[str]:
-    """Yield a text's words as stems, and names whole and in parts."""
+    """Yield the stems of words; names whole and in parts."""
     for word in _WORD_OR_NAME.findall(text.casefold()):
         if _UNSPACED_SIGN.match(word):
             yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
@@ -294,7 +286,7 @@ def stems_of(text: str) -> Iterator[str]:
 
 
 def _bits(word: str) -> float:
-    """Return a word's information in any text, in bits."""
+    """Return a word's rarity in any text, in bits."""
     signs, digits = len(_UNSPACED_SIGN.findall(word)), sum(map(str.isdigit, word))
     letters = len(word) - signs - digits
     bits = _WORD_BITS + _SIGN_BITS * signs + _DIGIT_BITS * digits + _LETTER_BITS * letters
@@ -314,15 +306,14 @@ _REQUEST_WORDS = frozenset(
 
 # -------------------------------------------------------------- the order of words
 
-LEAST_ORDERED_WORDS = 30  # words of letters alone; a shorter text has too few neighbours to measure
+LEAST_ORDERED_WORDS = 30  # a shorter text has too few word pairs
 
 _SHARED_WORDS = 0.5
-"""Least share of the text's words in the source. With a smaller share the text is in another
-language, and its order is not measured."""
+"""With a smaller share in the source, the text is in another language."""
 
 LEAST_DEVIATIONS = 2.5
-"""Least standard deviations by which a text has more word pairs of the source than its shuffled
-words have. True texts of 40 words have 4.7 and more, shuffled ones up to 1.4."""
+"""Least standard deviations between a text's word pairs in the source and those of its shuffled
+words. True texts of 40 words have 4.7 and more, shuffled ones up to 1.4."""
 
 _SHUFFLES = 4
 
@@ -348,7 +339,7 @@ def _is_by_chance(words: list[str], source: list[str]) -> bool:
 
 
 def _word_tokens(text: str) -> Iterator[str]:
-    """Yield words without outer punctuation, and each sign of unspaced scripts."""
+    """Yield the words without outer punctuation; unspaced signs singly."""
     folded = text.casefold()
     tokens = folded.split() if folded.isascii() else _WORD_TOKEN.findall(folded)
     return filter(None, [token.strip(_OUTER_SIGNS) for token in tokens])

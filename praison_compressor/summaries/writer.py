@@ -31,10 +31,10 @@ logger = logging.getLogger(__name__)
 
 
 class SummaryWriter:
-    """Write the summaries that briefs ask for. Only this class spends money.
+    """Write the summaries that briefs ask for.
 
-    `summarizer` None means the configured auxiliary model. With `on_disk`, secrets
-    are redacted, because the store writes to a disk.
+    `summarizer`: None for the configured auxiliary model. `on_disk`: the store writes to a disk, so
+    secrets are redacted.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class SummaryWriter:
         return replace(written, usage=usage)
 
     def write_static(self, brief: Brief) -> SegmentText:
-        """Return the summary without a model: carried prose and quotes."""
+        """Return the summary without a model."""
         return self._compose(self._redact(brief, None)[0], "static").without_model()
 
     def _compose(self, brief: Brief, method: TextMethod) -> Composition:
@@ -83,12 +83,12 @@ class SummaryWriter:
     # -------------------------------------------------------------- secrets
 
     def _redact(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
-        """Return the brief with secrets redacted, and their number."""
+        """Return the brief without secrets, and the number of secrets."""
         if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
         redact = Redactor(self.config.namespace).redact
         messages, secrets = redact(brief.messages)
-        # Earlier summaries may have been written from messages with secrets, by another model.
+        # Summaries by another model may have secrets.
         folded, in_folded = redact(brief.folded)
         earlier, in_earlier = redact(brief.earlier)
         secrets += in_folded + in_earlier
@@ -101,7 +101,7 @@ class SummaryWriter:
     # -------------------------------------------------------------- with a model
 
     def _choose_summarizer(self, model: str | None) -> Summarizer | None:
-        """Return the application's summarizer, else litellm's; None without a model."""
+        """Return the application's summarizer, else litellm's, else None."""
         config = self.config
         name = model or config.auxiliary_model
         if self.summarizer is not None or not name:
@@ -112,7 +112,7 @@ class SummaryWriter:
     async def _ask_models(
         self, brief: Brief, caller: ModelCaller, model: str | None
     ) -> tuple[SegmentText | None, Usage]:
-        """Return the first usable summary or None, and all models' cost."""
+        """Return the first usable summary or None, and the cost."""
         size, words = await asyncio.to_thread(self._compose(brief, "model").measure)
         if words < LEAST_PROSE_WORDS:
             return None, Usage()
@@ -137,8 +137,8 @@ class SummaryWriter:
     async def _try_model(
         self, brief: Brief, caller: ModelCaller, size: int, tally: Tally
     ) -> tuple[SegmentText | None, Tally]:
-        """Return one model's summary or None, and the new tally."""
-        calls = tally.calls
+        """Return the model's summary or None, and the new tally."""
+        calls_before = tally.calls
         try:
             prose, tally = await Drafter(caller, self.tokens).draft(brief, tally)
             compose = self._compose(brief, "model").with_prose
@@ -150,8 +150,9 @@ class SummaryWriter:
         else:
             self.breaker.record_success(caller.session_id, caller.model)
             return replace(written, model=tally.model), tally
-        # If earlier models left too few calls, this model did not fail.
-        if not calls or tally.calls > calls:
+        # A later model that was not asked did not fail: earlier models spent the calls.
+        was_asked = tally.calls > calls_before
+        if was_asked or not calls_before:
             self._report_failure(caller, error, size)
         return None, tally
 
@@ -167,7 +168,7 @@ class SummaryWriter:
     def _mask_by_policy(self, brief: Brief) -> Brief:
         if MASK not in self.config.tool_policies.values():
             return brief
-        # Secrets were redacted before, because a mask may cut a secret and show half.
+        # Secrets are already redacted: half a secret in a mask would not be recognized.
         tokens = list(map(self.tokens.message, brief.model_messages))
         masked = mask_by_policy(brief.model_messages, tokens, self.config)
         return replace(brief, model_messages=masked)
@@ -175,10 +176,10 @@ class SummaryWriter:
 
 # -------------------------------------------------------------- prose and quotes, or quotes alone
 
-WORD_TOKENS = 3  # tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
-CARRIED_SHARE = 0.4  # share of a static text for carried prose, if the quotes need the rest
-SHORT_SUMMARY = 350  # tokens of a summary in which `IN_REACH` would take a tenth
-SEAM_TOKENS = 4  # tokens by which a framed text may exceed the sum of its parts
+WORD_TOKENS = 3  # tokens a word, at most; 1.8 to 2.8 in recorded summaries
+CARRIED_SHARE = 0.4  # least share of a static text for folded prose
+SHORT_SUMMARY = 350  # tokens; of a smaller summary `IN_REACH` would take a tenth
+SEAM_TOKENS = 4  # tokens between joined texts
 
 
 @dataclass(frozen=True)
@@ -189,10 +190,9 @@ class Composition:
     method: TextMethod
     tokens: TokenCounter
     rule_sources: tuple[str, ...] = ()
-    """Files whose newest state is quoted."""
 
     def measure(self) -> tuple[int, int]:
-        """Return the segment's tokens, and the words of prose that surely fit."""
+        """Return the segment's tokens, and the words of prose that fit."""
         size = sum(self.tokens.each(self.tokens.cache.all(self.brief.messages)))
         inside = min(self.brief.text_tokens, size) - self._size("")
         return size, (inside - SEAM_TOKENS) // WORD_TOKENS
@@ -201,7 +201,7 @@ class Composition:
         """Return the model's prose, with quotes in the tokens left.
 
         Raises:
-            SummaryRejected: the prose alone exceeds text and spare tokens, or the segment.
+            SummaryRejected: the prose alone is too long.
         """
         brief, size = self.brief, self._size(prose)
         most = min(brief.text_tokens + brief.spare_tokens, segment_tokens)
@@ -214,10 +214,10 @@ class Composition:
         return SegmentText(self._add_quotes(prose, quotes, most), self.method)
 
     def without_model(self) -> SegmentText:
-        """Return quotes, after the prose of folded summaries."""
+        """Return the folded prose and quotes."""
         quotes, prose = read_quotes(self.brief.messages, self.rule_sources), ""
         if self.brief.folded:
-            # Few quotes leave more tokens to carried prose.
+            # The prose gets the tokens that the quotes leave.
             inside = self.brief.text_tokens - self._size("")
             needed = self.tokens.text(self._quote(quotes, "", inside))
             most = max(int(inside * CARRIED_SHARE), inside - needed - 2 * SEAM_TOKENS)
@@ -226,7 +226,7 @@ class Composition:
         return SegmentText(message, self.method)
 
     def _carry_prose(self, most_tokens: int) -> str:
-        """Return earlier prose, each text cut to an equal share."""
+        """Return the folded prose, each text cut to an equal share."""
         texts = self.brief.folded
         whole = "\n\n".join(texts)
         if self.tokens.text(whole) <= most_tokens:
@@ -236,11 +236,11 @@ class Composition:
         return "\n\n".join(filter(None, shortened))
 
     def _add_quotes(self, prose: str, quotes: Quotes, most_tokens: int) -> Message:
-        """Return the framed prose with its quotes, in at most `most_tokens`."""
+        """Return the framed prose and quotes."""
         budget = most_tokens - self._size(self._join(prose, "-"))
         while budget > 0 and (text := self._quote(quotes, prose, budget)):
             message = self._frame(self._join(prose, text))
-            # The count of joined texts differs from the sum of their counts.
+            # Joined texts may have more tokens than their sum.
             excess = self.tokens.message(message) - most_tokens
             if excess <= 0:
                 return message
@@ -256,11 +256,10 @@ class Composition:
             visible=f"{brief.visible}\n{prose}",
             beside_prose=not is_static,
         )
-        # A text without a heading has only the count of the entries left out.
+        # Without a heading the text only counts what is left out.
         return text if is_static or HEADING in text else ""
 
     def _join(self, prose: str, quotes: str) -> str:
-        """Join prose and quotes in the form that `prose_of` parses."""
         if not prose or (self.method == "model" and not quotes):
             return prose or quotes
         return f"{prose}\n\n{QUOTES_OPEN}\n{quotes}"
@@ -281,7 +280,7 @@ class Composition:
 
 
 def mark_headings(prose: str) -> str:
-    """Return the prose with each imitated heading of quotes marked.
+    """Return the prose, imitated headings of quotes marked.
 
     >>> mark_headings("## The user said")
     'The summarizer writes: The user said'
@@ -296,7 +295,7 @@ _IMITATED_HEADING = re.compile(
 
 
 def cut_text(text: str, most_tokens: int, count: Callable[[str], int]) -> str:
-    """Return a text's first lines or characters, in at most `most_tokens`."""
+    """Return a text's beginning in at most `most_tokens`, whole lines if possible."""
     size = count(text)
     while size > most_tokens and text:
         keep = max(0, int(len(text) * most_tokens / size) - 8)
