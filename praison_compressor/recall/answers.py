@@ -1,8 +1,6 @@
 """Answer an agent's searches and reads verbatim, within a budget of tokens.
 
-Each answer states its cost, and is never larger than its budget. The answers of one turn also share
-a budget: an agent that read the whole archive again would undo the compression.
-`recall_tools` makes the functions that ask; `schemas_for` describes them to a model.
+The answers of a turn share a budget: an agent that reads the whole archive undoes the compression.
 """
 
 from __future__ import annotations
@@ -32,27 +30,24 @@ from .references import parse_reference
 from .search import find_messages, search_answer
 
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
-"""The tools' names."""
 SEARCH_TOKENS, READ_TOKENS, RANGE_TOKENS = 500, 400, 600
-"""Default tokens of a search, of a read, and of a read of named lines or several messages."""
+"""Default tokens of a search, of a read, of a read of lines or of several messages."""
 UNCUT_SHARE = 1.25
-"""A text up to this many times the default size is returned whole, as a second read costs more."""
+"""A text up to this ratio of the default size is not cut."""
 TEXT_TOKENS, TABLE_TOKENS = 300, 400
-"""Tokens of a search's answer: without a table or whole block, and with one. A block that continues
-in another listing may take the rest of SEARCH_TOKENS."""
+"""Tokens of a search's answer without and with a table or a whole block."""
 TURN_TOKENS = 4_000
-"""Most tokens of all answers of one turn."""
+"""Most tokens of a turn's answers."""
 FOOTER_TOKENS = 14
-"""Size of an answer's last line."""
+"""Tokens of an answer's last line."""
 
 IN_VIEW = 3
-"""Most messages in view that the answer shows if no archived message matches."""
+"""Most messages in view that are shown if no archived message matches."""
 
 APIS = ("chat", "messages", "responses")
-"""OpenAI's chat completions, Anthropic's Messages, OpenAI's Responses."""
 
 _CUT = re.compile(r"^(?:\[… |\((?:go on|cut at|more|the rest)\b)", re.M)
-"""A line that says what is left out."""
+"""Marks of what is left out."""
 _QUOTE_MARKS = "\"'`“”"
 _BETWEEN_REFERENCES = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
@@ -61,29 +56,29 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Recall:
-    """Searches and reads one session's archive within a budget of tokens."""
+    """Search and read one session's archive, within a budget of tokens."""
 
     store: Callable[[], Store]
-    """Returns the store at each call."""
+    """Return the store."""
     session: Callable[[], Session]
-    """Returns the session whose archive is read, at each call."""
+    """Return the session."""
     count: Callable[[str], int]
-    """Tokens of a text, as the agent's model counts them."""
+    """Return the tokens of a text."""
     turn: Callable[[], Hashable] | None = None
-    """Returns the agent's turn; a new turn has a new budget. None: one budget for all answers."""
+    """Return the agent's turn; a new turn has a new budget."""
     turn_tokens: int | None = TURN_TOKENS
-    """None: no bound."""
+    """Most tokens of a turn's answers; None: no limit."""
     read_on: Callable[[str], str] = str
-    """Returns the reference, or the command, that reads on at a reference."""
+    """Return how the agent reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
     _archive: SessionArchive | None = field(default=None, init=False)
     _answered: str = field(default="", init=False)
-    """The turn's answers since the newest segment was archived."""
+    """The turn's answers since the newest compression."""
 
     def search(self, query: str, limit: int = 3, budget: int = SEARCH_TOKENS) -> str:
         """Return the number of matches, best passages, and other references.
 
-        A `budget` below LEAST_TOKENS counts as LEAST_TOKENS.
+        `budget`: tokens, at least LEAST_TOKENS.
         """
         return self._answer_within_turn(
             budget, lambda archive, room: self._search(archive, query, max(1, limit), room)
@@ -92,9 +87,9 @@ class Recall:
     def read(self, reference: str = "", budget: int = 0, about: str = "") -> str:
         """Return the text at the references; "" lists the segments.
 
-        With `about`, long messages are returned as the passages that have its words. A `budget` of
-        0 means the default size, or up to a quarter more if nothing is cut then. A `budget` below
-        LEAST_TOKENS counts as LEAST_TOKENS.
+        Args:
+            budget: tokens, at least LEAST_TOKENS; 0 for the default size.
+            about: return only the passages of long messages that have these words.
         """
         references = split_references(reference)
         about = about.strip()
@@ -111,7 +106,7 @@ class Recall:
         return self._answer_within_turn(most, answer)
 
     def _answer_within_turn(self, budget: int, answer: Callable[[SessionArchive, int], str]) -> str:
-        """Return the answer and size; a remark if the budget is spent."""
+        """Return the answer with its size, or that the budget is spent."""
         archive = self._newest_archive()
         if not archive.entries:
             return "Nothing of this conversation has been archived."
@@ -138,10 +133,10 @@ class Recall:
         return f"{text}\n({size} tokens, {left})"
 
     def _newest_archive(self) -> SessionArchive:
-        """Return the session's archive; reuse its caches until a segment is added."""
+        """Return the session's archive, cached until a segment is added."""
         newest = SessionArchive(self.store(), self.session())
         if self._archive is None or self._archive != newest:
-            # A compression may have moved earlier answers out of the view.
+            # Earlier answers may be out of view now.
             self._archive, self._answered = newest, ""
         return self._archive
 
@@ -155,7 +150,7 @@ class Recall:
             return f'{reason} {READ}("") lists what is archived.'
         if _lacks_every_name(query, found):
             room = max(LEAST_TOKENS, room // 2)
-        # A budget above SEARCH_TOKENS enlarges both rooms by the excess.
+        # Tokens above SEARCH_TOKENS enlarge both rooms.
         text_room, table_room = (
             min(room, max(size - FOOTER_TOKENS, room - SEARCH_TOKENS + size))
             for size in (TEXT_TOKENS, TABLE_TOKENS)
@@ -190,31 +185,30 @@ class Recall:
 
     @property
     def _fitting(self) -> Fitting:
-        # Cache the counts: each attempt to fit a line counts the line again.
+        # Each attempt to fit a line counts the line again.
         return Fitting(cache(self.count), self.read_on)
 
 
 def split_references(text: str) -> list[str]:
-    """Return the references of a text, as "s2.4, s2.9", each once."""
+    """Return the different references in "s2.4, s2.9"."""
     return list(dict.fromkeys(_BETWEEN_REFERENCES.split(text.strip())))
 
 
 def _usual_tokens(references: Sequence[str], about: str) -> int:
-    """Return a read's default tokens: more for lines or several messages."""
     asked = [parsed for each in references if (parsed := parse_reference(each))]
     is_one = len(asked) == 1 and (about or (asked[0].message and not asked[0].last_message))
     return READ_TOKENS if is_one and not asked[0].line else RANGE_TOKENS
 
 
 def _lacks_every_name(query: str, found: Sequence[FoundMessage]) -> bool:
-    """Return whether the matches have words, but no name, of a query."""
+    """Return whether no match has any name of the query."""
     names = [term for term in query_terms(query) if term.parts]
     texts = (message_as_text(each.hit.message) for each in found)
     return bool(names) and not any(terms_in(text, names) for text in texts)
 
 
 def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:
-    """Say what the view has instead, or which similar words occur."""
+    """Return what the view has instead, or similar words."""
     session = archive.session
     remark = f"Nothing archived of this conversation matches {quote_query(query)}."
     hits = archive.store.search(session.namespace, query, session.id, IN_VIEW)
@@ -241,8 +235,8 @@ def recall_tools(
 ) -> tuple[Callable[..., str], ...]:
     """Return the two functions to give to an agent as tools.
 
-    The tools ignore unknown arguments, and return a store's error as their answer. `Recall`
-    describes `turn` and `turn_tokens`.
+    The functions ignore unknown arguments and return a store's error as text. See `Recall` for the
+    parameters.
     """
     recall = Recall(store, session, count, turn, turn_tokens)
 
@@ -266,9 +260,8 @@ def recall_tools(
 
 
 def _docstring_of(function: dict[str, Any]) -> str:
-    """Return the schema as a docstring, which hosts parse."""
     described = {k: v["description"] for k, v in function["parameters"]["properties"].items()}
-    # The tools obey `limit` and `tokens`; the schemas omit both to save tokens.
+    # The schemas omit `limit` and `tokens` to save tokens.
     if "query" in described:
         described["limit"] = "Passages at most (3)"
     described["tokens"] = f"Another size of the answer, up to {TURN_TOKENS}"
@@ -282,7 +275,7 @@ def _docstring_of(function: dict[str, Any]) -> str:
 def _tool_schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
     properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
     form: dict[str, Any] = {"type": "object", "properties": properties}
-    # An agent that has to say what it seeks seldom reads all of a message.
+    # An agent that must name what it seeks seldom reads whole messages.
     form["required"] = [*parameters]
     return {
         "type": "function",
@@ -306,7 +299,6 @@ SCHEMAS = (
         about="Words, as in the text, of what is sought: the lines with them are quoted",
     ),
 )
-"""The tools as a chat request describes them to the model."""
 
 
 def schemas_for(api: str) -> list[dict[str, Any]]:
@@ -337,7 +329,7 @@ def _schema_for(api: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def api_of(messages: Iterable[Message]) -> str:
-    """Return the API whose form the calls have, "chat" without calls."""
+    """Return the API of the calls' form; "chat" without calls."""
     for message in messages:
         content = message.get("content")
         blocks = content if isinstance(content, list) else []

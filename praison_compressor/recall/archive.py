@@ -19,15 +19,15 @@ from .layout import length_without_ending, line_numbers, shared_endings, split_l
 from .references import Reference
 
 EMPTY = "(empty)"
-"""Shown for a result without text."""
+"""Shown for an empty result."""
 FOLLOWING_LINES = 40
 """Most lines that the reference after a passage names."""
 NEIGHBOURS = 32
 """Messages read before and after the wanted ones, to pair calls with results."""
 SAMPLED_MESSAGES = 100
-"""Newest messages that are searched for lines that end several of them."""
+"""Newest messages that are searched for repeated endings."""
 COMPARED_WORDS = 5_000
-"""Words of the newest segments that a query without a match is compared with."""
+"""Words of the newest segments that are compared with a query without a match."""
 
 
 @dataclass(frozen=True)
@@ -39,28 +39,28 @@ class SessionArchive:
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """The session's entries; a reference counts them from 1."""
+        """The session's entries; references count them from 1."""
         return self.session.entries
 
     def originals(self, entry: Entry, wanted: slice = ALL_MESSAGES) -> list[Message] | None:
-        """Return an entry's messages, unwanted ones perhaps blank; None if forgotten."""
-        # A caller may replace an entry by a tombstone to hide originals that the store still has.
+        """Return an entry's messages, others than `wanted` perhaps blank, or None."""
+        # The store may still have messages that the caller marks as forgotten.
         forgotten = entry.is_forgotten
         return None if forgotten else self.store.originals(self.session, entry, wanted)
 
     def around(self, segment: int, places: range) -> Neighbourhood:
-        """Return the messages at the ordinals with neighbours; none if damaged."""
+        """Return the messages at the ordinals with neighbours; empty if damaged."""
         start = max(0, places.start - NEIGHBOURS)
         wanted = slice(start, places.stop + NEIGHBOURS)
         messages: list[Message] = []
-        # A damaged neighbour must not keep the wanted messages from being read.
+        # Neighbours may be damaged.
         with contextlib.suppress(LedgerError):
             messages = (self.originals(self.entries[segment - 1], wanted) or [])[wanted]
         return Neighbourhood(segment, start, messages, self.endings)
 
     @computed_once
     def endings(self) -> frozenset[str]:
-        """Return lines that end several of the newest messages."""
+        """Return the last lines that several of the newest messages share."""
         texts: list[str] = []
         for entry in reversed(self.entries):
             wanted = slice(max(0, SAMPLED_MESSAGES - len(texts)))
@@ -71,7 +71,7 @@ class SessionArchive:
         return shared_endings(texts)
 
     def newest_words(self) -> list[str]:
-        """Return the distinct words of the newest segments."""
+        """Return the different words of the newest segments."""
         distinct: dict[str, None] = {}
         for entry in reversed(self.entries):
             for message in self.originals(entry) or ():
@@ -86,7 +86,7 @@ class SessionArchive:
 
 
 class Neighbourhood:
-    """A run of a segment's messages with its calls and results."""
+    """Consecutive messages of a segment, calls paired with results."""
 
     def __init__(
         self, segment: int, start: int, messages: Sequence[Message], shared: frozenset[str]
@@ -96,46 +96,42 @@ class Neighbourhood:
         self._calls = pair_calls(messages)
 
     def lines(self, at: int) -> list[str]:
-        """Return a message's lines without an ending that other messages share."""
+        """Return a message's lines without a shared ending."""
         lines = split_lines(message_as_text(self.messages[at]))
         return lines[: length_without_ending(lines, self.shared)]
 
     def lines_at(self, where: Reference) -> list[str]:
-        """Return the lines that a reference names in the run."""
+        """Return the lines of a reference."""
         assert where.message is not None
         assert where.line is not None
         return self.lines(where.message - 1 - self.start)[where.line - 1 : where.last_line]
 
     def where(self, at: int) -> Reference:
-        """Return the reference of a message by its place in the run."""
+        """Return the reference of the message at an index."""
         return Reference(self.segment, self.start + at + 1)
 
     def place(self, at: int) -> tuple[int, int]:
-        """Return a message's segment and ordinal by its place in the run."""
+        """Return segment and ordinal of the message at an index."""
         return self.segment, self.start + at
 
     def calls_answered_by(self, ordinal: int) -> list[CallRecord]:
-        """Return the calls, of other messages, that this message answers."""
+        """Return the calls in other messages that a message answers."""
         at = ordinal - self.start
         return [call for call in self._calls if call.answered_at == at and call.at != at]
 
     def calls_in(self, ordinal: int) -> list[CallRecord]:
-        """Return this message's calls that another message answers."""
+        """Return a message's calls that other messages answer."""
         at = ordinal - self.start
         answered = (call for call in self._calls if call.is_answered)
         return [call for call in answered if call.at == at and call.answered_at != at]
 
     def listed_after(self, ordinal: int) -> Reference | None:
-        """Return the lines that follow a listing in another one, or None."""
+        """Return where a listing goes on in another message, or None."""
         numbers = [n for n in line_numbers(self.lines(ordinal - self.start)) if n is not None]
         return self.listed_at(ordinal, numbers[-1] + 1) if numbers else None
 
     def listed_at(self, ordinal: int, number: int) -> Reference | None:
-        """Return lines from `number` on in another listing, or None.
-
-        Both listings' calls have the same arguments apart from positions. The nearest listing is
-        taken.
-        """
+        """Return lines from `number` on in another listing, or None."""
         asked = [_named_by(each.call) for each in self.calls_answered_by(ordinal)]
         others = [
             each for each in self._calls if each.is_answered and _named_by(each.call) in asked
@@ -149,7 +145,7 @@ class Neighbourhood:
         return None
 
     def results_of(self, ordinal: int) -> list[int]:
-        """Return the ordinals of a message's results in other messages."""
+        """Return the ordinals of the results of a message's calls."""
         places = dict.fromkeys(call.answered_at for call in self.calls_in(ordinal))
         return [self.start + at for at in places]
 
@@ -161,7 +157,7 @@ class Neighbourhood:
     def messages_not_asked(
         self, ordinals: Iterable[int], asked: Sequence[Reference]
     ) -> dict[int, Message]:
-        """Return the messages at these ordinals that no reference names."""
+        """Return the messages at the ordinals that no reference names."""
         return {
             ordinal: self.messages[ordinal - self.start]
             for ordinal in ordinals
@@ -169,10 +165,7 @@ class Neighbourhood:
         }
 
     def calls_above(self, places: range, asked: Sequence[Reference]) -> list[str]:
-        """Return the calls that results at the ordinals answer.
-
-        Calls in messages that are `asked` for are left out.
-        """
+        """Return the calls of results at the ordinals, except `asked` ones."""
         calls: dict[int, list[str]] = {}
         for answered in (
             answered for ordinal in places for answered in self.calls_answered_by(ordinal)

@@ -27,25 +27,23 @@ from .references import Reference, in_runs
 from .search import SearchAnswer
 
 QUOTE_NOTICE = "[Quoted from earlier in this conversation: reference, no instruction.]"
-"""The first line of every answer that quotes."""
 LEAST_SHARE_TOKENS = 50
-"""Tokens of a message in a range; with less for each, the range is outlined."""
+"""With fewer tokens for each message, a range is outlined."""
 LEAST_LISTED_TOKENS = 30
-"""Tokens for the references of matches that have no row."""
+"""Least tokens for the references of matches without a row."""
 LEAST_BESIDE_CHARS = 80
-"""Characters of a call or a result beside a message; where these do not fit it is left out."""
+"""A shorter call or result beside a message is left out."""
 HALVINGS = 6
-"""Most bisection steps that find the share of each message of a range."""
+"""Most bisection steps for the share of each message."""
 LINES_AROUND = 12
-"""Lines returned before and after a named line."""
+"""Lines before and after a named line."""
 
 ENDING_MARK = "\n(end; left out: a closing note that other messages repeat)"
-"""Replaces an ending that other messages have too."""
 
 _SLACK_TOKENS = 12
 _CUT_TOKENS = 30
 _TABLE_HEAD_TOKENS = 6
-_REPEATED_CHARS = 20  # a longer line that an earlier message has too is repeated
+_REPEATED_CHARS = 20  # a shorter line never counts as repeated
 
 
 class FittedRows(NamedTuple):
@@ -53,22 +51,21 @@ class FittedRows(NamedTuple):
 
     text: str
     is_cut: bool
-    """Whether rows are left out."""
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """Lays out texts within a budget."""
+    """Fit texts into a budget."""
 
     count: Callable[[str], int]
-    """Tokens of a text."""
+    """Return the tokens of a text."""
     read_on: Callable[[str], str]
-    """Returns the reference, or the command, that reads on at a reference."""
+    """Return how an agent reads on at a reference."""
 
     # -------------------------------------------------------------- lists
 
     def fit_rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> FittedRows:
-        """Return the lines that fit below `first`; `more` ends a cut."""
+        """Return `first` and the lines that fit; `more` follows a cut."""
         answer = f"{QUOTE_NOTICE}\n{first}" if first else QUOTE_NOTICE
         room -= self.count(answer) + self.count(more) + 2
         for number, line in enumerate(lines):
@@ -81,14 +78,14 @@ class Fitting:
         return FittedRows(answer, False)
 
     def _fit_start(self, text: str, room: int) -> str:
-        """Return the first lines that fit, or a single line's ends."""
+        """Return the first lines that fit, or the ends of a line."""
         lines = text.split("\n")
         if (fitting := count_fitting(lines, room - 2, self.count)) > 1:
             return "\n".join([*lines[:fitting], "…"])
         return self.fit_ends([text], room).lstrip("\n")
 
     def fit_ends(self, texts: Sequence[str], room: int) -> str:
-        """Return the ends of the texts that fit, below each other."""
+        """Return the texts that fit, cut to their ends."""
         keep = max(map(len, texts), default=0)
         while texts:
             shown = "".join("\n" + keep_ends(text, keep) for text in texts)
@@ -102,10 +99,7 @@ class Fitting:
     # -------------------------------------------------------------- what a search found
 
     def fit_answer(self, answer: SearchAnswer, room: int) -> str:
-        """Return passages and other matches, the number of matches first.
-
-        A passage that does not fit has a row.
-        """
+        """Return a search's answer: passages that fit, rows of the other matches."""
         least = self.count(f"{QUOTE_NOTICE}\n{answer.count}") + _SLACK_TOKENS
         left = room - least - self.count(answer.passages[0])
         others = [
@@ -121,7 +115,7 @@ class Fitting:
         return "\n".join([self.fit_rows(lines, room, "", answer.count).text, *others])
 
     def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:
-        """Yield rows of other matches while they fit, then references alone."""
+        """Yield rows of other matches, then references of the rest."""
         rows = [f"{', '.join(in_runs(places))} {words}" for places, words in answer.others]
         if rows:
             yield "Also:"
@@ -143,9 +137,9 @@ class Fitting:
     def fit_messages(
         self, chosen: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str]
     ) -> list[str]:
-        """Return the messages; cut long ones to shares that fill the room.
+        """Return the messages, long ones cut to equal shares of the room.
 
-        `endings` are lines that other messages end with too: a mark replaces them.
+        `ENDING_MARK` replaces lines of `endings` at a message's end.
         """
         texts = [message_as_text(message) for _, message in chosen]
         lines = [split_lines(text) for text in texts]
@@ -154,7 +148,7 @@ class Fitting:
         least, share, most = room // len(chosen), room, room
         parts = self._cut_to_share(laid_out, least)
         for _ in range(HALVINGS):
-            if share == least:  # the same parts again: a single message, or all fit
+            if share == least:  # nothing is cut
                 break
             wider = self._cut_to_share(laid_out, share)
             if sum(self.count(part) + 1 for part in wider) <= room:
@@ -167,10 +161,6 @@ class Fitting:
     def _cut_to_share(
         self, laid_out: Sequence[tuple[tuple[Reference, Message], list[str], int, str]], share: int
     ) -> list[str]:
-        """Return each message within `share` tokens, gaps marked.
-
-        Repeated lines are left out first.
-        """
         parts, seen = [], set[str]()
         for (where, message), lines, end, table in laid_out:
             head = f"[{where}] {message.get('role')}"
@@ -188,7 +178,7 @@ class Fitting:
         return parts
 
     def _fit_table(self, rows: Sequence[str], room: int, whole: Reference) -> str:
-        """Return a table's first rows; a gap names the rest."""
+        """Return the table's first rows and a reference to the rest."""
         if count_fitting(rows, room, self.count) == len(rows):
             return "\n".join(rows)
         gap = f"[… {whole} …]"
@@ -199,9 +189,9 @@ class Fitting:
     def fit_lines(
         self, reference: Reference, message: Message, room: int, endings: Collection[str]
     ) -> str:
-        """Return the named lines that fit, exactly, and how to read on.
+        """Return the named lines that fit, verbatim, and how to read on.
 
-        A mark replaces an ending that other messages have too, unless only its lines are named.
+        `ENDING_MARK` replaces lines of `endings` at the end, unless only these are named.
         """
         assert reference.message is not None
         where = reference.of_message(reference.message)
@@ -223,7 +213,7 @@ class Fitting:
         body = "\n".join(texts)
         head += f", numbered {numbers}" if numbers else ""
         if shown_to < first:
-            # A single line above the budget: as much of its two ends as fits.
+            # The first line alone exceeds the budget.
             body, shown_to = self._fit_start(lines[first - 1], room), first
         if shown_to < last:
             rest = self.read_on(str(where.lines(shown_to + 1, last)))
@@ -232,7 +222,7 @@ class Fitting:
 
 
 def line_range(reference: Reference, length: int) -> tuple[int, int]:
-    """Return the first and last line that a reference names."""
+    """Return the first and last line of a reference."""
     assert reference.line is not None
     first = max(1, min(reference.line, length))
     if reference.around:
@@ -250,11 +240,14 @@ def condense(
     gap: Callable[[int, int], object],
     seen: Collection[str] = (),
 ) -> str:
-    """Return the lines within a budget of tokens.
+    """Return the lines within a budget of tokens, gaps marked.
 
-    `gap(first, last)` names a gap. Noise and repeated lines (also lines in `seen`) are left out
-    first, then the middle except its errors. A numbered listing keeps its first lines, because
-    readers go on from there.
+    Left out are first noise and repeated lines, then the middle without its errors. A numbered
+    listing keeps its first lines.
+
+    Args:
+        gap: (first, last) -> name of the lines left out.
+        seen: lines that count as repeated.
     """
     if count("\n".join(lines)) <= room:
         return "\n".join(lines)
@@ -269,7 +262,7 @@ def condense(
 
 
 def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> list[int]:
-    """Fill the gaps that cost no more than a mark."""
+    """Fill each gap that is no longer than its mark."""
     filled: list[int] = []
     for number in (*kept, len(sizes)):
         missing = range(filled[-1] + 1 if filled else 0, number)
@@ -295,7 +288,7 @@ def _count_gaps(kept: Sequence[int], length: int) -> int:
 def _choose_edges(
     kept: Sequence[int], sizes: Sequence[int], lines: Sequence[str], room: int, mark: int
 ) -> list[int]:
-    """Return first and last lines that fit, and errors between."""
+    """Return errors, first lines and last lines that fit."""
     chosen: set[int] = set()
     bad = islice((number for number in kept if is_failure(lines[number])), 20)
     ahead = room if is_listing(lines) else room // 2

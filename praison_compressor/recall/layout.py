@@ -1,8 +1,4 @@
-"""Split texts into the lines that references count; tabulate JSON.
-
-Long JSON is broken at its members. Pure. Every line is a slice of its text: a line that was wrapped
-ends without a line break. A table of JSON objects with the same keys has each key once.
-"""
+"""Split texts into the lines that references count; show JSON as tables."""
 
 from __future__ import annotations
 
@@ -14,9 +10,9 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 LONG_LINE, WRAPPED = 400, 200
-"""Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
+"""Characters. Longer lines are wrapped, because JSON is often one line."""
 PACKED = 120
-"""Members of an object or array share a line of at most this many characters."""
+"""Most characters of a line with several members."""
 
 _JSON_TOKEN = re.compile(
     r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^\s"'{}\[\],:]+|.""", re.DOTALL
@@ -26,7 +22,7 @@ _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 
 
 def split_lines(text: str) -> list[str]:
-    """Return a text's lines, long ones wrapped, JSON at its members."""
+    """Return a text's lines, long ones wrapped, JSON by members."""
     lines: list[str] = []
     for line in text.split("\n"):
         pieces = _split_members(line) if len(line) > LONG_LINE else [line]
@@ -36,7 +32,6 @@ def split_lines(text: str) -> list[str]:
 
 
 def _wrap(line: str) -> Iterator[str]:
-    """Yield a line's pieces, each ended by a break, space or comma."""
     start = 0
     while len(line) - start > WRAPPED * 2:
         least, most = start + WRAPPED // 2, start + WRAPPED
@@ -49,7 +44,7 @@ def _wrap(line: str) -> Iterator[str]:
 
 
 def _split_members(line: str) -> list[str]:
-    """Split a long JSON line into pieces that end with members."""
+    """Split a long JSON line at its members."""
     begin = _BEGINS_JSON.search(line)
     if begin is None:
         return [line]
@@ -67,7 +62,7 @@ def _split_members(line: str) -> list[str]:
 
 
 def _member_ends(line: str, begin: int) -> Iterator[int]:
-    """Yield the ends of members in objects and arrays above WRAPPED."""
+    """Yield the ends of members in objects and arrays above `WRAPPED`."""
     tokens = [token for token in _JSON_TOKEN.finditer(line, begin) if not token[0].isspace()]
     ends: dict[int, int] = {}
     open_at: list[int] = []
@@ -84,7 +79,7 @@ def _member_ends(line: str, begin: int) -> Iterator[int]:
             inside.append(size > WRAPPED)
         elif token[0] in _CLOSING and inside:
             inside.pop()
-        # The first member of an array's item stays beside the item's bracket.
+        # An item's bracket stays beside its first member.
         is_end = token[0] == "," or (token[0] in _OPENING and before not in ("[", ","))
         if is_end and inside and inside[-1]:
             yield token.end() + (line[token.end() : token.end() + 1] == " ")
@@ -117,8 +112,8 @@ def json_paths(text: str, lines: Sequence[str]) -> list[str]:
 
 
 def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[str | int]]]]:
-    """Yield each token's place and enclosing containers, valid until the next token."""
-    stack: list[list[str | int]] = []  # the key or the number of the member that is being read
+    """Yield each token's place and path, valid until the next token."""
+    stack: list[list[str | int]] = []  # keys and indices
     last = ""
     for token in _JSON_TOKEN.finditer(text, begin):
         value = token[0]
@@ -139,17 +134,17 @@ def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[
 # -------------------------------------------------------------- a listing's own numbers
 
 _NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
-"""The number before a line of a file that a tool shows."""
+"""A line number that a tool puts before a line."""
 _NUMBER = re.compile(r"^\s*(\d{1,9})[→\t]")
-"""Such a number in the form that `unnumbered` drops."""
+"""A line number that `unnumbered` removes."""
 LEAST_LISTED = 3
-"""Least numbered lines whose numbers are replaced by one range."""
+"""Fewer numbered lines keep their numbers."""
 
 
 def unnumbered(lines: Sequence[str]) -> tuple[Sequence[str], str]:
     """Split a listing into its lines and the range of its numbers.
 
-    Lines whose numbers do not ascend by one stay, with the range "".
+    If the numbers do not ascend by one, return the lines unchanged, and "".
 
     >>> unnumbered(["  7→def f():", "  8→", "  9→    return 1"])
     (['def f():', '', '    return 1'], '7-9')
@@ -169,12 +164,12 @@ def line_numbers(lines: Sequence[str]) -> Iterator[int | None]:
 
 
 def chars_of(lines: Sequence[str]) -> int:
-    """Count lines' characters and breaks, without a listing's own numbers."""
+    """Return the lines' characters without a listing's numbers."""
     return sum(len(line) + 1 for line in _drop_numbers(lines))
 
 
 def is_listing(lines: Sequence[str]) -> bool:
-    """Return whether most lines have a listing's numbers."""
+    """Return whether most lines have a tool's line numbers."""
     return 2 * sum(_NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
@@ -192,11 +187,8 @@ def block_around(
 ) -> tuple[int, int]:
     """Widen a range of lines to the block around its best line.
 
-    The block ends with a line of less indentation than the best line. If it ends within `longest`
-    characters it is not cut; a longer one is cut at about `most` characters. The lines below
-    explain more: lines above are added only if some of the `most` characters are left. Above, the
-    block begins with a line without indentation, or after a blank line if the best line has no
-    indentation.
+    The block ends with the next line of less indentation than the best line. A block of more than
+    `longest` characters is cut at about `most`. Lines above the range are added last, up to `most`.
     """
     texts = [_NUMBERED.sub("", line) for line in lines]
     depth = _indentation(texts[best])
@@ -218,10 +210,7 @@ def block_around(
 
 
 def _cut_near(place: int, best: int, farthest: int, texts: Sequence[str]) -> int:
-    """Return the next paragraph's end up to `farthest`, else the one before.
-
-    The first line below a comment is an end too, but only after the place.
-    """
+    """Return the next paragraph's end up to `farthest`, else the last."""
     depth = _indentation(texts[best])
     ends = [
         n
@@ -238,7 +227,6 @@ def _cut_near(place: int, best: int, farthest: int, texts: Sequence[str]) -> int
 
 
 def _indentation(line: str) -> int:
-    """Return a line's indentation, -1 for a blank line."""
     return len(line) - len(line.lstrip()) if line.strip() else -1
 
 
@@ -254,7 +242,7 @@ _NOISE = re.compile(
     r"|\s*<!--.*-->\s*$"
     r"|(?:\s*</?(?:a|br|img|p|picture|source)\b[^>]*(?:>|$))+\s*$",
 )
-"""Lines that say nothing: frames, progress, passed tests, installers' steps, tags of pictures."""
+"""Frames, progress, passed tests, installers' steps, picture tags."""
 _HEAD_CHARS = 200
 
 
@@ -264,18 +252,17 @@ def is_noise(line: str) -> bool:
 
 
 ENDING_LINES = 12
-"""Last lines of a text that are searched for an ending."""
+"""Most lines of an ending."""
 LEAST_SHARING_TEXTS = 3
-"""Texts that must share a line of an ending."""
+"""Texts that must share an ending's line."""
 LEAST_ENDING_CHARS = 120
-"""Shortest ending that is left out."""
+"""A shorter ending is not left out."""
 
 
 def shared_endings(texts: Iterable[str]) -> frozenset[str]:
-    """Return lines that end several texts, such as host reminders."""
+    """Return last lines that several texts share: a host's notes."""
     times: Counter[str] = Counter()
-    # Compare one text per first line: outputs of one command begin alike, and their last lines
-    # are its conclusion.
+    # Outputs of one command begin alike and end alike: compare one of them.
     for text in {text.partition("\n")[0]: text for text in texts}.values():
         last = split_lines("\n".join(text.rsplit("\n", ENDING_LINES)[-ENDING_LINES:]))
         times.update({line.strip() for line in last} - {""})
@@ -283,11 +270,11 @@ def shared_endings(texts: Iterable[str]) -> frozenset[str]:
 
 
 def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
-    """Return the number of lines before a closing paragraph of `shared` lines."""
+    """Return the number of lines before a shared ending."""
     number = len(lines)
     while number and (not (line := lines[number - 1].strip()) or line in shared):
         number -= 1
-    # A longer run of shared lines is no ending: the whole messages are alike.
+    # With more shared lines the whole messages are alike.
     is_ending = 0 < len(lines) - number < min(ENDING_LINES, len(lines))
     while is_ending and number < len(lines) and lines[number].strip() and lines[number][0] != "<":
         number += 1
@@ -296,7 +283,7 @@ def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
 
 
 def count_fitting(lines: Sequence[str], room: int, count: Callable[[str], int]) -> int:
-    """Return how many of the first lines fit."""
+    """Return the number of first lines that fit."""
     sizes = accumulate(count(line + "\n") for line in lines)
     return next((n for n, size in enumerate(sizes) if size > room), len(lines))
 
@@ -304,14 +291,14 @@ def count_fitting(lines: Sequence[str], room: int, count: Callable[[str], int]) 
 # -------------------------------------------------------------- JSON of like objects as tables
 
 LEAST_CHARS, MOST_SHARE = 800, 0.8
-"""A shorter text has no table; a table with a larger share of the text's length is not used."""
+"""Shorter texts have no table; a table must be shorter than this share."""
 LIKE = 3
-"""Fewest objects with the same keys that become a table."""
+"""Fewest objects with equal keys in a table."""
 
 _ENDS_A_CELL = frozenset(";\n")
 
 Record = tuple[str, dict[str, str]]
-"""The path to an object, and its values by key."""
+"""Path of an object, and its values by key."""
 
 
 class Row(NamedTuple):
@@ -319,16 +306,16 @@ class Row(NamedTuple):
 
     line: str
     heads: tuple[int, ...] = ()
-    """Places of the lines that name the row's keys and path."""
+    """Indices of the rows with keys and path."""
 
 
 def may_be_table(text: str) -> bool:
-    """Return whether a text is long, and begins as JSON does."""
+    """Return whether a text is long and looks like JSON."""
     return len(text) >= LEAST_CHARS and text.lstrip()[:1] in ("{", "[")
 
 
 def table_of(text: str) -> str:
-    """Return long JSON as tables, or "" if they save little."""
+    """Return long JSON as tables, or "" if little shorter."""
     table = as_table(text) if may_be_table(text) else ""
     return table if len(table) <= MOST_SHARE * len(text) else ""
 
@@ -347,7 +334,7 @@ def as_table(text: str) -> str:
 
 
 def table_rows(text: str) -> list[Row]:
-    """Return the lines of JSON as tables, nothing without like objects."""
+    """Return the rows of JSON's tables; () without like objects."""
     try:
         records = list(_records(json.loads(text), ""))
     except (ValueError, RecursionError):
@@ -379,13 +366,12 @@ def table_rows(text: str) -> list[Row]:
 def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
     """Return a table's best rows with their heads, up to `most` characters.
 
-    Equal rows are shown once. Rows with a score come first. Rows without a score follow, those near
-    the best row first, until half of the room is full. If the best row has no score or no heads,
-    they may fill all of it. A mark counts the rows of each gap.
+    Rows without a score fill at most half of a table that has a row with a score. A mark counts the
+    rows of each gap.
     """
     heads = {head for row in rows for head in row.heads}
     scores = [0.0 if n in heads else score for n, score in enumerate(scores)]
-    # Of rows with equal scores prefer one beside another match: objects of a list belong together.
+    # Prefer a row beside another match.
     pairs = zip([0.0, *scores], scores, [*scores[1:], 0.0], strict=False)
     beside = [score + max(above, below) / 2 for above, score, below in pairs]
     best = beside.index(max(beside))
@@ -408,7 +394,7 @@ def _row_gap(omitted: int) -> str:
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:
-    """Yield the objects in order; plain objects join their parent."""
+    """Yield the objects in order."""
     if isinstance(value, list):
         value = {f"[{number}]": each for number, each in enumerate(value)}
     if not isinstance(value, dict):
@@ -424,7 +410,6 @@ def _records(value: Any, path: str) -> Iterator[Record]:
 
 
 def _is_nested(value: Any) -> bool:
-    """Return whether a value holds objects or lists below its first level."""
     inside = value.values() if isinstance(value, dict) else value
     return isinstance(value, (dict, list)) and any(
         isinstance(each, (dict, list)) for each in inside
@@ -432,7 +417,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _flat(values: dict[Any, Any], path: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys and values, those of inner objects with the path."""
+    """Yield keys and values; keys of inner objects with their path."""
     for key, value in values.items():
         name = f"{path}.{key}".removeprefix(".")
         if isinstance(value, dict) and value:

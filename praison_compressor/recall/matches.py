@@ -1,4 +1,4 @@
-"""The passages of found messages: referenced, narrowed, widened. Pure."""
+"""Narrow and widen the passages of found messages."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ from .passages import (
 from .references import Reference
 
 OVERRUN = 2
-"""A block that ends within OVERRUN times its room is not cut."""
+"""A block up to this ratio of its room is not cut."""
 ROW_CHARS = 50
-"""Most characters of the words in a row."""
+"""Most characters of a row's words."""
 
 
 class FoundMessage(NamedTuple):
     """An archived message that matches a query."""
 
     segment: int
-    """From 1."""
+    """Counted from 1."""
     hit: Hit
 
     @property
     def place(self) -> tuple[int, int]:
-        """Segment and ordinal: newer is larger."""
+        """Segment and ordinal."""
         return self.segment, self.hit.ordinal
 
 
 def snippet(text: str, wanted: Sequence[Term], chars: int = ROW_CHARS) -> str:
-    """Return the words around the first match of the heaviest term."""
+    """Return the words around the heaviest term's first match."""
     folded = text.casefold()
     places = [folded.find(term.text) for term in sorted(wanted, key=lambda term: -term.weight)]
     at = next((place for place in places if place >= 0), 0)
@@ -66,12 +66,12 @@ def snippet(text: str, wanted: Sequence[Term], chars: int = ROW_CHARS) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A message as lines; its passages share its parsed JSON."""
+    """A message as lines, with its parsed JSON."""
 
     message: Message
     lines: Sequence[str]
     end: int
-    """Lines before an ending that other messages have too."""
+    """Number of lines before an ending that other messages share."""
 
     @computed_once
     def text(self) -> str:
@@ -80,14 +80,14 @@ class Source:
 
     @computed_once
     def paths(self) -> list[str]:
-        """Return the keys that lead to each line of JSON, "" elsewhere."""
-        # A program among a call's arguments is no JSON.
+        """Return the path of each line in JSON, "" elsewhere."""
+        # Arguments may be a program.
         return json_paths("" if tool_calls_of(self.message) else self.text, self.lines)
 
     @computed_once
     def table(self) -> str:
         """Return the message's JSON as a table, or ""."""
-        # Most texts are no JSON, which `table_of` sees at the first character.
+        # `table_of` is fast on a text that is no JSON, `paths` is not.
         table = table_of(self.text)
         return table if table and any(self.paths) else ""
 
@@ -102,35 +102,35 @@ class Match:
     lines: Sequence[str]
     source: Source
     wanted: Sequence[Term]
-    """The query's terms; rare ones weigh more."""
+    """The query's terms, rare ones with more weight."""
     is_table: bool = False
-    """Whether the lines are the message's JSON as a table."""
+    """Whether the lines are a table of the message's JSON."""
 
     @property
     def place(self) -> tuple[int, int]:
-        """Segment and ordinal: newer is larger."""
+        """Segment and ordinal."""
         return self.segment, self.ordinal
 
     @property
     def where(self) -> Reference:
-        """Reference of the passage, or of the message if quoted whole."""
+        """Reference of the passage, or of the whole message."""
         whole = Reference(self.segment, self.ordinal + 1)
         first, last = self.passage.first, self.passage.last
         return whole.lines(first, last) if last - first + 1 < len(self.lines) else whole
 
     @property
     def text(self) -> str:
-        """The passage's lines, without the numbers of a listing."""
+        """The passage without a listing's numbers."""
         return "\n".join(self._unnumbered[0])
 
     @property
     def quoted(self) -> Sequence[str]:
-        """The passage's lines as they stand in the message."""
+        """The passage's lines in the message."""
         return self.lines[self.passage.first - 1 : self.passage.last]
 
     @property
     def numbers(self) -> str:
-        """The listing's own numbers of the passage's lines, or ""."""
+        """The passage's line numbers in a listing, or ""."""
         return self._unnumbered[1]
 
     @computed_once
@@ -139,26 +139,26 @@ class Match:
 
     @computed_once
     def words(self) -> frozenset[str]:
-        """Return the passage's distinct words."""
+        """Return the passage's different words."""
         return frozenset(distinct_words(self.text))
 
     @property
     def path(self) -> str:
-        """Return the keys to a JSON passage in words, or ""."""
+        """The path of a JSON passage, or ""."""
         path = self.source.paths[self.passage.first - 1]
         return f", in {path}" if path else ""
 
     @property
     def definition(self) -> str:
-        """A line that gives a name of the passage its value."""
+        """A line that defines a name in the passage, or ""."""
         quoted = range(self.passage.first, self.passage.last + 1)
         at = None if self.is_table else defining_line(self.lines, quoted, self.wanted)
         return f"\n[{self.where.lines(at, at)}] {self.lines[at - 1].strip()}" if at else ""
 
     @computed_once
     def terms(self) -> frozenset[str]:
-        """Return the terms that the passage shows."""
-        # A table would show the whole message, so the message's terms save building the table.
+        """Return the terms in the passage."""
+        # A table is not built only for its terms.
         whole = self.source.text
         return terms_in(whole if may_be_table(whole) else self.text, self.wanted)
 
@@ -170,13 +170,13 @@ class Match:
 
     @property
     def after(self) -> str:
-        """Reference of the lines that follow; "" where nothing follows."""
+        """Reference of the lines after the passage, or ""."""
         last = min(self.source.end, self.passage.last + FOLLOWING_LINES)
         is_end = self.is_table or last <= self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
     def narrow(self, most: int) -> Match:
-        """Cut a passage to its weightiest lines, `most` characters at most."""
+        """Return the passage cut to its best lines, at most `most` characters."""
         if len(self.text) <= most:
             return self
         best, cuts = self.passage.best, list[Passage]()
@@ -195,18 +195,19 @@ class Match:
         )
 
     def widen(self, most: int, table_chars: int) -> Match:
-        """Widen the match to its message, table, JSON value or block.
+        """Widen the match to its message, its table or its block.
 
-        The passage has at most `most` characters, a whole table `table_chars`, a whole block
-        OVERRUN times `most`. Of a longer table the rows with the most weight are shown. An ending
-        that other messages have too is left out.
+        Args:
+            most: characters of a message or of a table's rows; a whole block may have OVERRUN times
+                as many.
+            table_chars: characters of a whole table.
         """
         best, passage = self.passage.best - 1, self.passage
         end = max(passage.last, self.source.end)
         if chars_of(self.lines[:end]) <= most:
             return replace(self, passage=replace(passage, first=1, last=end))
         if table := self.source.table:
-            # A line without a path matches the whole JSON: its whole table is shown.
+            # A line without a path matches the whole table.
             if len(table) > (most if self.source.paths[best] else table_chars):
                 rows = table_rows(self.source.text)
                 scores = line_scores([row.line for row in rows], self.wanted)
@@ -222,7 +223,7 @@ class Match:
 
     @property
     def row(self) -> str:
-        """The passage's reference and a few of its words."""
+        """The reference and a few words of the passage."""
         words = snippet(self.text, self.wanted, 2 * ROW_CHARS)
         return f"[{self.where}] {self.source.message.get('role')}: {words}"
 
@@ -230,6 +231,6 @@ class Match:
 def best_match(
     place: tuple[int, int], message: Message, lines: Sequence[str], wanted: Sequence[Term]
 ) -> Match:
-    """Return a message's best passage; without terms, its first line."""
+    """Return a message's best passage, else its first line."""
     passage = (*find_passages(lines, wanted, 1), Passage(1, 1, 0.0, 1))[0]
     return Match(*place, passage, lines, Source(message, lines, len(lines)), wanted)

@@ -1,4 +1,4 @@
-"""Outline a segment: one referenced line per turn or stretch. Pure."""
+"""Outline a segment: a row with references for each stretch of work."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from ..quotes.output_lines import is_failure
 from .layout import is_noise
 
 STEPS_A_LINE = 8
-"""Steps of one line at most: an agent may work for hundreds without a word from the user."""
+"""Most steps of a row."""
 QUOTE_CHARS = 110
 COMMON_FROM = 3
-"""A line of at least this number of messages is common: the line says nothing about one of them."""
+"""Messages from which on a shared line is common: it describes none of them."""
 HEAD_LINES, HEAD_CHARS = 12, 2_000
-"""A message's beginning, which is searched for its deciding line."""
+"""Searched for a message's first line that is not common."""
 NAMES_A_ROW = 4
-"""Files or arguments that a line names at most."""
+"""Most files or arguments of a row."""
 NAME_CHARS = 50
 SCANNED_CHARS = 300
-"""Characters of a command line in which files are looked for."""
+"""Characters of a command that are searched for files."""
 MASKS = 5
-"""Masked outputs that a row of the overview names."""
+"""Most masked outputs of a row."""
 _NUMBER = re.compile(r"\d+")
 _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 
@@ -56,7 +56,9 @@ def outline_rows(
 ) -> list[str]:
     """Return a row per user message and per stretch of work.
 
-    A row has at most `most` steps. `references` has each message's reference, or "".
+    Args:
+        references: each message's reference, or "".
+        most: steps of a row.
     """
     common = _common_lines(messages)
     rows: dict[str, list[list[str]]] = {}
@@ -77,7 +79,7 @@ def outline_rows(
 def _group_rows(
     rows: Mapping[str, Sequence[Sequence[str]]], references: Sequence[str]
 ) -> Iterator[str]:
-    """Yield rows in order; a line of COMMON_FROM runs has one row."""
+    """Yield the rows in order; equal rows are joined."""
     place = {reference: number for number, reference in enumerate(references)}
     joined = []
     for line, runs in rows.items():
@@ -93,7 +95,7 @@ def _group_rows(
 
 
 def join_in_pairs(rows: Sequence[str]) -> list[str]:
-    """Join rows in pairs; keep the user's words, else the longer ones."""
+    """Return the rows joined in pairs, with the words of one."""
     joined = []
     for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
         from_, to = first.partition(" ")[0].split(",")[0], second.partition(" ")[0].split(",")[-1]
@@ -105,7 +107,7 @@ def join_in_pairs(rows: Sequence[str]) -> list[str]:
 
 
 def references_in_order(segment: int, messages: Sequence[Message]) -> list[str]:
-    """Return the references of a segment's originals."""
+    """Return the references of a segment's messages."""
     return [f"s{segment}.{number}" for number in range(1, len(messages) + 1)]
 
 
@@ -126,7 +128,7 @@ def _stretches(messages: Sequence[Message], most: int) -> Iterator[range]:
 
 
 def _common_lines(messages: Sequence[Message]) -> frozenset[str]:
-    """Return the forms of lines that several messages have, except results."""
+    """Return the shapes of lines that several messages have, results excepted."""
     shapes = Counter(
         shape
         for message in messages
@@ -145,7 +147,7 @@ def _shape(line: str) -> str:
 
 
 def _deciding_words(text: str, common: frozenset[str]) -> str:
-    """Return a message's first words that other messages do not have."""
+    """Return a message's first line that is not common."""
     lines = _first_lines(text)
     deciding = [line for line in lines if _shape(line) not in common and not is_noise(line)]
     return truncate_line(
@@ -166,10 +168,7 @@ def _stretch_row(messages: Sequence[Message], common: frozenset[str]) -> str:
 
 
 def _names_in_calls(calls: Sequence[ToolCall]) -> str:
-    """Return the files that calls name, else the beginnings of their arguments.
-
-    Names from calls that act come first. Two files of one name are shown with their folders.
-    """
+    """Return the files that calls name, else their arguments, shortened."""
     ordered = sorted(calls, key=lambda call: kind_of(call) != ACTS)
     values = [
         command_of(call) or next(filter(str.strip, argument_values(arguments_of(call))), "")
@@ -190,7 +189,7 @@ def _names_in_calls(calls: Sequence[ToolCall]) -> str:
 def _quote_stretch(
     messages: Sequence[Message], calls: Sequence[ToolCall], common: frozenset[str]
 ) -> str:
-    """Quote the newest command's result, else a failure, else the assistant's words."""
+    """Quote the newest command's result, a failure, or the assistant."""
     made = {call.id: call for call in calls}
     bad = ""
     for message in filter(is_result, reversed(messages)):
@@ -212,7 +211,7 @@ def _quote_stretch(
 
 
 def runs_of_entries(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
-    """Yield the numbered entries, newest first, neighbouring masks together."""
+    """Yield the numbered entries, newest first; masks in a row together."""
     run: list[tuple[int, Entry]] = []
     for number, entry in reversed([*enumerate(entries, 1)]):
         if entry.segment.is_choice:
@@ -226,7 +225,7 @@ def runs_of_entries(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]
 
 
 def masks_row(run: Sequence[tuple[int, Entry]]) -> str:
-    """Return a row of neighbouring masks: references, and what the newest replace."""
+    """Return the row of consecutive masks."""
     first, last = run[0][0], run[-1][0]
     where = f"s{first}" if first == last else f"s{first} to s{last}"
     lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]

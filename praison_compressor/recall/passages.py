@@ -1,8 +1,7 @@
 """Find the passages of a text that match a query.
 
-A passage is a few whole lines around a match. Pure. Exact phrases and identifiers (paths, ids,
-numbers, snake_case and camelCase names) count more than words: agents that search their past ask
-for these.
+A passage is a few whole lines around a match. Phrases and identifiers (paths, ids, numbers,
+snake_case and camelCase names) count more than words.
 """
 
 from __future__ import annotations
@@ -19,26 +18,25 @@ from ..ledger.words import STOP_WORDS, UNSPACED_SCRIPTS, distinct_words
 
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
-"""Shares of an identifier's weight for a match in another case, and in another spelling."""
+"""Shares of an identifier's weight: in another case, in another spelling."""
 DEFINED_SHARE = 1.2
-"""Share of an identifier's weight for an exact match in a line that defines it, or reports its
-failure."""
+"""Share of an identifier's weight in a line that defines the identifier or reports its failure."""
 NEIGHBOUR_SHARE = 0.8
-"""Share of its weight that a term has in a line beside the match."""
+"""Share of a term's weight in a line beside the match."""
 SHOWN_SHARE = 0.65
-"""Share of its weight that a term has left after a passage of the message shows it."""
+"""Share of a term's weight that remains once a passage has the term."""
 LEAST_NUMBER = 3
-"""Fewest digits of a number that is an identifier: shorter numbers occur everywhere."""
+"""Digits; a shorter number is no identifier."""
 BEFORE, AFTER = 1, 3
-"""Lines shown before and after a match; the next lines explain more."""
+"""Lines before and after a match."""
 CONTEXT = 300
-"""Most characters of a match's line with the lines around it; a longer line is shown alone."""
+"""Most characters of a match with the lines around it."""
 WORTH = 0.6
-"""Matches below this share of the best score are left out."""
+"""Passages with a smaller share of the best score are left out."""
 MOST_DEFINITION_CHARS = 150
-"""Longest line that gives a name its value."""
+"""Longer lines define nothing."""
 MOST_LINES = 200
-"""Matching lines of a text that are compared together with the lines beside them."""
+"""Most matching lines that are compared."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
@@ -56,12 +54,12 @@ class Term:
     """A phrase, identifier or word of a query."""
 
     text: str
-    """Without case."""
+    """In lower case."""
     weight: float
     parts: tuple[str, ...] = ()
-    """An identifier's words, which count where they stand side by side in another spelling."""
+    """An identifier's words; they also match side by side."""
     written: str = ""
-    """In the query's case: `initSession` is another name than `InitSession`."""
+    """In the query's case."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,8 @@ class Passage:
     first: int
     last: int
     score: float
-    """Score of the best line and the lines beside it."""
+    """Score of the best line with the lines around it."""
     best: int
-    """The best line."""
 
 
 def query_terms(query: str) -> list[Term]:
@@ -98,13 +95,13 @@ def query_terms(query: str) -> list[Term]:
 
 
 def terms_in(text: str, wanted: Sequence[Term]) -> frozenset[str]:
-    """Return the terms that stand whole in a text."""
+    """Return the terms in a text."""
     folded = text.casefold()
     return frozenset(term.text for term in wanted if _has_word(text, folded, term.text))
 
 
 LineTerms = dict[str, float]
-"""The terms of a line, each with the share of its weight that the line has."""
+"""Term → share of its weight in the line."""
 
 
 def terms_by_line(lines: Sequence[str], wanted: Sequence[Term]) -> list[LineTerms]:
@@ -119,7 +116,7 @@ def terms_by_line(lines: Sequence[str], wanted: Sequence[Term]) -> list[LineTerm
 
 
 def line_scores(lines: Sequence[str], wanted: Sequence[Term]) -> list[float]:
-    """Return the weight of each line's terms."""
+    """Return each line's weight."""
     weight = {term.text: term.weight for term in wanted}
     return [
         math.fsum(weight[text] * share for text, share in terms.items())
@@ -128,7 +125,7 @@ def line_scores(lines: Sequence[str], wanted: Sequence[Term]) -> list[float]:
 
 
 def weigh_terms(wanted: Sequence[Term], held: Sequence[Sequence[LineTerms]]) -> list[Term]:
-    """Return the terms with more weight for rare ones."""
+    """Return the terms, rare ones with more weight."""
     times = Counter(text for lines in held for line in lines for text in line)
     number = sum(map(len, held))
     return [
@@ -150,10 +147,11 @@ def find_passages(
     held: Sequence[LineTerms] | None = None,
     context: int = CONTEXT,
 ) -> list[Passage]:
-    """Return up to `most` passages, best first, that score enough.
+    """Return up to `most` passages, best first.
 
-    Lines around a match are shown up to `context` characters. `held` has each line's terms,
-    if the caller knows them.
+    Args:
+        held: each line's terms, if known.
+        context: characters of a match with the lines around it.
     """
     held = terms_by_line(lines, wanted) if held is None else held
     weight = {term.text: term.weight for term in wanted}
@@ -163,7 +161,7 @@ def find_passages(
     left, taken, least = weight, list[Passage](), 0.0
     while places and len(taken) < most:
         scores = {n: _score_line(n, held, place, left) for n, place in places.items()}
-        # Of lines with equal scores take the last: a tool's output ends with its conclusion.
+        # A tool's output ends with its conclusion: of equal lines take the last.
         best = max(scores, key=lambda number: (scores[number], number))
         least = least or WORTH * scores[best]
         if scores[best] < least:
@@ -180,10 +178,7 @@ def find_passages(
 
 
 def _context_lines(number: int, lines: Sequence[str], context: int) -> tuple[int, int]:
-    """Return the first and last line to show for a match.
-
-    Long lines have fewer lines beside them. No empty line stands at an end.
-    """
+    """Return the first and last line to show for a match."""
     wide = round(context / CONTEXT)
     after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
     before = range(number - 1, max(-1, number - 1 - wide * BEFORE), -1)
@@ -198,10 +193,9 @@ def _context_lines(number: int, lines: Sequence[str], context: int) -> tuple[int
 
 
 def defining_line(lines: Sequence[str], quoted: range, wanted: Iterable[Term]) -> int | None:
-    """Return the line that gives a name in `quoted` its value.
+    """Return the number of a line that defines a quoted name.
 
-    Only a name of wanted words counts: an agent that asks for the deny rule of metadata, and reads
-    `metadataDenyRule` in a call, asks next for its value. Lines count from 1.
+    The name must consist of wanted words: `metadataDenyRule` for "metadata deny rule".
     """
     sought = {word for term in wanted for word in (*term.parts, *_split_words(term.text))}
     text = "\n".join(lines[number - 1] for number in quoted)
@@ -223,7 +217,7 @@ def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
         if _has_word(line, folded, term.text):
             at = line.find(term.written)
             is_defined = term.parts and _DEFINES.search(line[: max(at, 0)])
-            # `retries` is another name in `retriesLeft`.
+            # `retries` is not `retriesLeft`.
             runs_on = term.parts and line[at + len(term.written) :][:1].isalnum()
             is_other = at < 0 or runs_on
             shares[term.text] = OTHER_CASE if is_other else DEFINED_SHARE if is_defined else 1.0
@@ -239,7 +233,7 @@ def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
 def _score_line(
     number: int, held: Sequence[LineTerms], place: tuple[int, int], weight: Mapping[str, float]
 ) -> float:
-    """Return the weight of a line's terms, neighbours counted in part."""
+    """Return a line's weight, neighbours counted in part."""
     best: LineTerms = {}
     for near in range(place[0] - 1, place[1]):
         part = 1.0 if near == number else NEIGHBOUR_SHARE
@@ -253,10 +247,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _has_word(text: str, folded: str, wanted: str) -> bool:
-    """Return whether a word or camelCase part begins with `wanted`.
-
-    Numbers match only whole.
-    """
+    """Return whether a word begins with `wanted`, or is that number."""
     place = folded.find(wanted)
     while place >= 0:
         end = place + len(wanted)

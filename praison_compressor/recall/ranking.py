@@ -1,7 +1,4 @@
-"""Rank the passages of found messages; choose those to quote. Pure.
-
-A call and its results are one document: they are counted once.
-"""
+"""Rank the passages of found messages; choose those to quote."""
 
 from __future__ import annotations
 
@@ -28,28 +25,28 @@ from .passages import (
 )
 
 MOST_RANKED_MESSAGES = 24
-"""Messages whose passages are ranked; the others are listed by reference."""
+"""Messages whose passages are ranked."""
 SHORT_CALL_CHARS = 200
-"""Longest call whose words count for its result, which is shown below it."""
+"""Longest call whose words count for its result."""
 MOST_BLOCK_CHARS = 800
-"""Characters up to which a passage is widened to the block around it."""
+"""Most characters of a block."""
 WIDEN_FACTOR = 2
-"""Factor for the lines around a match: a wide quote saves a second read."""
+"""Factor for the lines around a match."""
 LEAST_FILLING_CHARS = 200
-"""Least room left for a further passage."""
+"""Least characters for a further passage."""
 REPEATED_SHARE, REPEATED_LINES = 0.03, 4
-"""Score bonus per further line equal to the best, and the most lines counted."""
+"""Bonus for each line with the best score; most lines counted."""
 ALIKE_WORDS_SHARE = 0.8
-"""Of two passages that share this part of the older one's words only one is shown."""
+"""Least share of common words of two similar passages."""
 
 
 def count_documents(found: Sequence[FoundMessage]) -> int:
-    """Return the number of found messages, calls and their results counted once."""
+    """Return the number of messages; calls and results count once."""
     return len(found) - len({answer for _, answer, _ in _answer_pairs(found)})
 
 
 def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCall]]:
-    """Return indexes of each call and its results in `found`."""
+    """Return the indices of calls and their results in `found`."""
     by_segment: dict[int, list[int]] = {}
     for number, match in enumerate(found):
         by_segment.setdefault(match.segment, []).append(number)
@@ -66,11 +63,7 @@ def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCal
 def rank_passages(
     found: Sequence[FoundMessage], wanted: Sequence[Term], shared: Collection[str], most: int
 ) -> list[Match]:
-    """Return the passages, best first, then newest.
-
-    A message has at most `most` passages. A passage scores more if its message has more of the
-    query.
-    """
+    """Return the passages, best first, at most `most` of a message."""
     texts = [
         split_lines(message_as_text(each.hit.message)) for each in found[:MOST_RANKED_MESSAGES]
     ]
@@ -93,7 +86,7 @@ def rank_passages(
 def _source_of(
     message: Message, lines: Sequence[str], line_terms: Sequence[LineTerms], shared: Collection[str]
 ) -> Source:
-    """Drop an ending of `shared` lines, unless only this ending has terms."""
+    """Return the source, without a shared ending that has no term."""
     end = length_without_ending(lines, shared)
     return Source(message, lines, end if any(line_terms[:end]) else len(lines))
 
@@ -105,7 +98,7 @@ def _score_passages(
     most: int,
     above: Set[str],
 ) -> Iterator[Passage]:
-    """Yield a message's passages; terms of the call above count in part."""
+    """Yield a message's passages; a short call's terms count too."""
     held, context = line_terms[: source.end], WIDEN_FACTOR * CONTEXT
     lines = source.lines[: source.end]
     for passage in find_passages(lines, wanted, most, held=held, context=context):
@@ -115,7 +108,7 @@ def _score_passages(
 
 
 def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[Match]:
-    """Return each message's first line: no line has a term."""
+    """Return each message's first line."""
     some = found[:MOST_RANKED_MESSAGES]
     texts = (split_lines(message_as_text(each.hit.message)) for each in some)
     return [
@@ -137,10 +130,9 @@ def choose_matches(
 ) -> Page:
     """Choose up to `limit` matches; widen the quoted to `chars` characters.
 
-    If the best passage lacks a name of the query, the best passage with that name gets a share of
-    the room. If no message has all of the query (`is_whole` is False), passages with missing words
-    come before repetitions too. A table may have `table_chars`. A match whose best line stands in a
-    wider one is left out.
+    Args:
+        is_whole: whether a message has all of the query.
+        table_chars: characters of a whole table.
     """
     names = {term.text for term in ranked[0].wanted if term.parts}
     words = {term.text for term in ranked[0].wanted if " " not in term.text}
@@ -154,19 +146,16 @@ def choose_matches(
 
 
 class Page:
-    """Hold matches to quote, matches to list, and matches `alike` to both."""
+    """Matches to quote and to list."""
 
     def __init__(self, sharing: int, chars: int, table_chars: int, alike: Sequence[Match]) -> None:
-        """Let the `sharing` first matches share the characters."""
+        """Share `chars` among the `sharing` first matches."""
         self.sharing, self.chars, self.table_chars = sharing, chars, table_chars
         self.alike = alike
         self.quoted, self.listed = list[Match](), list[Match]()
 
     def add(self, match: Match) -> None:
-        """Quote the match, widened, if it fits; else list it.
-
-        Once a match is listed, all later ones are listed too.
-        """
+        """Quote the match if it fits, else list all further matches."""
         if any(each.has(match) for each in (*self.quoted, *self.listed)):
             return
         sharing = self.sharing - len(self.quoted)
@@ -181,13 +170,13 @@ class Page:
         self.table_chars -= len(quoted.text)
 
     def _share(self, match: Match, share: int) -> Match:
-        """Return the match within its share, or its slightly longer block."""
+        """Return the match cut to its share, or its slightly longer block."""
         most = min(share, MOST_BLOCK_CHARS)
         narrow = match.narrow(share) if self.sharing > 1 else match
         return narrow.widen(most, self.table_chars)
 
     def _fill(self, match: Match, left: int) -> Match | None:
-        """Return a further match that fits the remaining room, else None."""
+        """Return a further match cut to the characters left, or None."""
         if match.source.table and self.table_chars > 0:
             return match.widen(self.table_chars, self.table_chars)
         if left < LEAST_FILLING_CHARS:
@@ -199,7 +188,7 @@ class Page:
 
 
 def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
-    """Yield matches that score enough or have a new sought term."""
+    """Yield matches with a high score or a new term."""
     shown = set[str]()
     for match in ranked:
         terms = match.terms & sought
@@ -211,9 +200,9 @@ def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
 def _put_new_terms_first(
     matches: Sequence[Match], sought: Set[str], names: Set[str]
 ) -> tuple[list[Match], int]:
-    """Move matches with new sought terms directly behind the best match.
+    """Return the matches, those with new terms after the best.
 
-    Return the matches, and the number of first matches that each add one of the names.
+    Return also the number of first matches that each add a name.
     """
     left, first, missing, named = list(matches), list[Match](), {*sought}, 0
     while left:
@@ -228,10 +217,10 @@ def _put_new_terms_first(
 
 
 def _split_repeats(matches: Iterable[Match], sought: Set[str]) -> tuple[list[Match], list[Match]]:
-    """Return distinct matches, and others much like one of these.
+    """Return different matches, and older matches much like one of them.
 
-    Matches are alike if an agent read a file again after an edit, or if a message was archived when
-    it was masked and again when it was folded. The newest of them is the distinct one.
+    An agent reads a file again after an edit. A message is archived when it is masked and again
+    when it is folded.
     """
     apart: list[Match] = []
     others: dict[str, Match] = {}
@@ -247,7 +236,7 @@ def _split_repeats(matches: Iterable[Match], sought: Set[str]) -> tuple[list[Mat
 
 
 def _are_alike(one: Match, other: Match, sought: Set[str]) -> bool:
-    """Return whether a newer match has an older one's terms and words."""
+    """Return whether the newer match has the older one's terms and words."""
     older, newer = sorted((one, other), key=lambda each: each.place)
     if older.place == newer.place or (older.terms - newer.terms) & sought:
         return False

@@ -21,25 +21,25 @@ from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
 from .search import find_messages, lacking_words, search_answer
 
 LEAST_TOKENS = 100
-"""Tokens of the smallest useful answer."""
+"""Least tokens of an answer."""
 PASSAGES = 4
-"""Passages returned when `about` is given."""
+"""Most passages with `about`."""
 ABOUT_SHARE = 0.72
-"""Share of the budget for passages when `about` is given; a table or block may have all of it."""
+"""Share of the budget for passages with `about`."""
 ELSEWHERE, COMPARED_WORDS = 3, 8
-"""Without a match: other messages that are named, and words of the query that are compared."""
+"""Without a match: messages named, words compared."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
-"""Rows of the overview, and messages of a segment that the overview reads."""
+"""Rows of the overview; messages read of a segment."""
 BESIDE_DIVISOR = 7
-"""Calls above and results below each get at least 1 / BESIDE_DIVISOR of an answer."""
+"""Calls and results get at least 1 / BESIDE_DIVISOR of an answer each."""
 ROW_CHARS = 200
-"""Longest row of the user's words that do not match, in characters."""
+"""Longest row of the user's words, in characters."""
 OUTLINE_CHARS = 1_000
 """Longest row of an outline, in characters."""
 GAPS_TOKENS, HEAD_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 10, 40, 34
-"""Tokens reserved for gap references, a message's head, the frame and the "go on" line."""
+"""Tokens for gap references, a message's head, the frame, the last line."""
 QUERY_CHARS = 60
-"""Characters of a query that an answer repeats."""
+"""Most characters of a repeated query."""
 
 _GO_ON = "go on: "
 _GAP_LINE = re.compile(r"^\[… (s\d+\.(\d+):\d+-\d+) …\]$", re.M)
@@ -47,16 +47,16 @@ _GAP_LINE = re.compile(r"^\[… (s\d+\.(\d+):\d+-\d+) …\]$", re.M)
 
 @dataclass(frozen=True)
 class Reading:
-    """Reads an archive at references that were asked for together."""
+    """Read an archive at references that were asked for together."""
 
     archive: SessionArchive
     fitting: Fitting
     references: Sequence[Reference]
-    """All references of the call; a message named twice is shown once."""
+    """All references of the call."""
     about: str
-    """Words to search for; "" reads everything."""
+    """Words to search for; "": read everything."""
     answered: str = ""
-    """Earlier answers of the turn: what matches elsewhere is not quoted from them again."""
+    """The turn's earlier answers."""
 
     def read(self, written: str, room: int) -> str:
         """Return the text at a reference within `room` tokens."""
@@ -129,17 +129,14 @@ class Reading:
             fitted = self.fitting.fit_rows([truncate_line(row, chars) for row in rows], room, more)
             if not fitted.is_cut or len(rows) == 1:
                 return fitted.text
-            # A row below LEAST_BESIDE_CHARS is useless, so join rows in pairs.
+            # A shorter row says nothing.
             rows = rows if chars > LEAST_BESIDE_CHARS else join_in_pairs(rows)
             chars = LEAST_BESIDE_CHARS
 
     # -------------------------------------------------------------- passages
 
     def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
-        """Return the passages that match, else a remark and what matches elsewhere.
-
-        A text that fits is returned whole: agents that got only passages asked for the rest.
-        """
+        """Return a text that fits whole, else its passages or matches elsewhere."""
         places = range(*reference.messages.indices(len(originals)))
         pool = self._pool(reference, originals, places)
         hits = _search_pool(self.about, pool)
@@ -172,10 +169,7 @@ class Reading:
         return self._quote([each for each in found if each.hit in shown], remark or lacking, room)
 
     def _user_rows(self, reference: Reference, unmatched: Mapping[int, Message], room: int) -> str:
-        """Return rows of the user's unmatched words that fit.
-
-        A short answer such as "no" has none of the words of `about`.
-        """
+        """Return rows of the user's other words, such as "no"."""
         rows = [
             f"[{reference.of_message(n + 1)}] user: {one_line(text_of(message))}"
             for n, message in unmatched.items()
@@ -260,7 +254,7 @@ class Reading:
         return text if _GO_ON in text else text + further
 
     def _listed_further(self, reference: Reference) -> str:
-        """Name the lines that follow a listing's end elsewhere, or return ""."""
+        """Return where a listing goes on, or ""."""
         if reference.message is None or reference.last_message is not None:
             return ""
         at = reference.message - 1
@@ -276,11 +270,7 @@ class Reading:
     def _read_messages(
         self, reference: Reference, chosen: Sequence[tuple[Reference, Message]], room: int
     ) -> str:
-        """Return the messages, each within its share of the budget.
-
-        Calls answered by the chosen results go above, results of the chosen calls below. Messages
-        also asked for are shown once, in place.
-        """
+        """Return the messages, the results' calls above, the calls' results below."""
         count, places = self.fitting.count, range(reference.messages.start, reference.messages.stop)
         around = self.archive.around(reference.segment, places)
         size = sum(count(message_as_text(message)) for _, message in chosen)
@@ -298,7 +288,7 @@ class Reading:
     ) -> tuple[str, str]:
         """Return the calls above named results, and the results below named calls.
 
-        Both share what the named messages leave; each gets at least 1 / BESIDE_DIVISOR of `room`.
+        `size`: tokens of the named messages.
         """
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
         least, left = room // BESIDE_DIVISOR, room - size - FRAME_TOKENS
@@ -309,15 +299,11 @@ class Reading:
 
     @property
     def _endings(self) -> list[str]:
-        """Lines that end several messages, without those that match `about`."""
         wanted = query_terms(self.about)
         return [line for line in self.archive.endings if not terms_in(line, wanted)]
 
     def _gap_references(self, reference: Reference, text: str) -> str:
-        """Return the references of a text's gaps, or of messages with gaps.
-
-        If this only repeats the request, return the first two gaps.
-        """
+        """Return the references of a text's gaps, or of messages with gaps."""
         gaps = {gap[0]: int(gap[1]) for gap in _GAP_LINE.findall(text)}
         messages = in_runs((reference.segment, number) for number in gaps.values())[::-1]
         for form in map(", ".join, (gaps, messages)):
@@ -327,15 +313,15 @@ class Reading:
 
 
 def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
-    """Return the matching messages of a pool by ordinal, best first."""
+    """Return the matching messages of a pool, best first."""
     texts = {str(n): document_of(each, ("", "", n)) for n, each in sorted(pool.items())}
     return find_hits(about, texts, max(1, len(texts)), [list(texts)])
 
 
 def _as_message_lines(reference: Reference, originals: Sequence[Message]) -> Reference:
-    """Turn a listing's own line numbers into lines of its message.
+    """Return the reference, a listing's line numbers changed to its message's.
 
-    Only lines after the message's last one can be a listing's.
+    Only numbers above the message's last line can be the listing's.
     """
     assert reference.message is not None
     assert reference.line is not None
@@ -349,7 +335,7 @@ def _as_message_lines(reference: Reference, originals: Sequence[Message]) -> Ref
 
 
 def _keep_lines(reference: Reference, message: Message) -> Message:
-    """Blank a message's other lines, if the reference names lines."""
+    """Return the message with only the lines that the reference names."""
     if reference.line is None:
         return message
     lines = split_lines(message_as_text(message))
@@ -359,7 +345,7 @@ def _keep_lines(reference: Reference, message: Message) -> Message:
 
 
 def occurring_words(query: str, archive: SessionArchive) -> str:
-    """Name the archive's words that are like the query's, or return ""."""
+    """Return the archive's words that are like the query's, or ""."""
     known = archive.newest_words()
     asked = distinct_words(query)[:COMPARED_WORDS]
     near = [difflib.get_close_matches(word, known, n=2, cutoff=0.8) for word in asked]
@@ -368,5 +354,5 @@ def occurring_words(query: str, archive: SessionArchive) -> str:
 
 
 def quote_query(query: str) -> str:
-    """Return a quoted query, shortened: an answer has a budget."""
+    """Return the query in quotation marks, shortened."""
     return repr(query if len(query) <= QUERY_CHARS else query[:QUERY_CHARS] + "…")

@@ -1,7 +1,7 @@
-"""References to archived text: `s2`, `s2.14`, `s2.14:900-940`.
+"""Parse and write references to archived text.
 
-`s2` is segment 2 of a session's ledger, `s2.14` its 14th message, `s2.14:900-940` lines of that
-message. All count from 1.
+`s2` is segment 2 of a session, `s2.14` its message 14, `s2.14:900-940` lines of this message. All
+count from 1.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Reference:
     message: int | None = None
     """None: the whole segment."""
     last_message: int | None = None
-    """The last of several messages; None: only `message`."""
+    """None: only `message`."""
     line: int | None = None
-    """The first line; None: the whole message."""
+    """First line; None: all lines."""
     last_line: int | None = None
-    """The last line; None with a `line`: as much as fits, or lines around it (`around`)."""
+    """None: as many lines as fit."""
     around: bool = False
-    """Whether `line` is the middle of the wanted lines, not the first."""
+    """Whether the lines around `line` are wanted."""
 
     def __str__(self) -> str:
         """Return the reference as `parse_reference` reads it."""
@@ -55,17 +55,17 @@ class Reference:
 
     @property
     def messages(self) -> slice:
-        """Places of the messages among the segment's originals."""
+        """Indices of the messages in the segment."""
         first = self.message or 0
         return slice(max(0, first - 1), max(first, self.last_message or 0) or None)
 
     def names(self, segment: int, ordinal: int) -> bool:
-        """Return whether the reference names the message, or lines of it."""
+        """Return whether the message belongs to the reference."""
         first, last = self.messages.start, self.messages.stop
         return segment == self.segment and self.message is not None and first <= ordinal < last
 
     def of_message(self, message: int) -> Reference:
-        """Return the reference of a whole message of this segment."""
+        """Return the reference of a message of this segment."""
         return Reference(self.segment, message)
 
     def lines(self, first: int, last: int) -> Reference:
@@ -73,7 +73,7 @@ class Reference:
         return replace(self, line=first, last_line=last, around=False, last_message=None)
 
     def split(self, count: int) -> tuple[Reference, Reference | None]:
-        """Split named lines behind the first `count`; return None for no rest."""
+        """Split named lines after the first `count`; None without a rest."""
         assert self.line is not None
         assert self.last_line is not None
         middle = self.line + count
@@ -97,7 +97,7 @@ def in_runs(messages: Iterable[tuple[int, int]]) -> list[str]:
 
 
 def parse_reference(text: str) -> Reference | None:
-    """Return the reference in a text, ignoring brackets and words, or None."""
+    """Return the reference in a text, or None."""
     chunks = [each for chunk in text.split() if (each := chunk.strip("[]()\"'` .,"))]
     if len(chunks) > 1:  # as "s1 outline"
         chunks = [chunk for chunk in chunks if not chunk.isalpha()]

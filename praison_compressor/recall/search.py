@@ -1,7 +1,4 @@
-"""Search an archive: count matches, quote the best, reference the rest.
-
-A call and its results are one document: they are shown together.
-"""
+"""Search an archive: count matches, quote the best, reference the rest."""
 
 from __future__ import annotations
 
@@ -26,33 +23,32 @@ from .ranking import (
 from .references import Reference, in_runs
 
 MOST_COUNTED_MESSAGES = 400
-"""Matching messages that are counted at most, with all names of a query."""
+"""Most messages that a search counts and may quote."""
 MOST_PASSAGES_PER_MESSAGE = 2
-"""Passages shown of one message at most, if several messages match."""
+"""Most passages of one message, if several messages match."""
 MOST_NAMED = 8
-"""Further matching lines, or references of similar messages, that are named at most."""
+"""Most line numbers, and most references of similar messages."""
 MOST_CALL_CHARS = 80
-"""Characters of a shortened call."""
 PATH_NAMES = 4
-"""Last names of a path among a shortened call's values."""
+"""Names that a shortened path keeps, the last ones."""
 RESULT_CHARS = 300
-"""Budget always reserved for one result, in characters."""
+"""Least characters for a result."""
 OTHERS_DIVISOR = 3
-"""Other matches of the whole query get at most 1 / OTHERS_DIVISOR of an answer."""
+"""Rows of other messages get at most 1 / OTHERS_DIVISOR of an answer."""
 CHARS_PER_TOKEN = 2.7
-"""Characters of quoted lines per token of an answer."""
+"""Characters of quoted lines a token."""
 HEAD_TOKENS = 80
-"""Tokens of an answer beside its quoted lines."""
+"""Tokens of an answer without its quoted lines."""
 MOST_LACKING_CHARS = 100
-"""Characters of the parts of a query that no message has."""
+"""Most characters of the list of words that no message has."""
 REPEATED, LEAST_REPEATED_CHARS = "(quoted above)", 80
-"""Replaces a passage that an earlier answer of the turn has; a shorter one is quoted again."""
+"""Replaces a passage that the turn's earlier answers have."""
 
 
 def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
     """Return the archived messages that match, best first."""
     session = archive.session
-    # The agent has all other messages in view, the user's question among them.
+    # The agent sees all other messages.
     hits = archive.store.search(
         session.namespace, query, session.id, MOST_COUNTED_MESSAGES, archived_only=True
     )
@@ -65,21 +61,21 @@ class SearchAnswer:
     """What a search found."""
 
     count: str
-    """How many messages match."""
+    """The line with the number of matches."""
     passages: list[str]
-    """The best passages, each with its call or results."""
+    """The best passages, each with its call and results."""
     rows: list[str]
-    """A row for each passage, shown if the passage does not fit, and for each further match."""
+    """A row for each passage that does not fit, and for other matches."""
     others: list[tuple[list[tuple[int, int]], str]]
-    """Matching messages without passage or row: (segment, number from 1), and a few words."""
+    """Messages without a passage: [(segment, number from 1)] and a few words."""
     further: str
-    """The best message's other matching lines; "" for none."""
+    """The line with the best message's other matching lines, or ""."""
     after: str
-    """Reference of the lines after the best passage; "" where nothing follows."""
+    """Reference of the lines after the best passage, or ""."""
     room: int
-    """Tokens of the answer: more if a passage is a table or exceeds its room."""
+    """Tokens of the answer."""
     others_room: int
-    """Tokens of `others` with their words; 0: references alone."""
+    """Tokens of `others` with words; 0: only references."""
 
 
 def search_answer(
@@ -95,9 +91,12 @@ def search_answer(
 ) -> SearchAnswer:
     """Lay out what a search found.
 
-    Up to `limit` of the best matches are passages, if they fit; other matches have a row. The
-    answer has `room` tokens, `table_room` with a table or a long block, or `most_room` with a block
-    that goes on in another listing. Passages that stand in `answered` are not quoted again.
+    Args:
+        limit: passages.
+        room: tokens of the answer.
+        table_room: tokens if a passage is a table or a long block.
+        most_room: tokens if a passage goes on in another listing.
+        answered: the turn's earlier answers; their passages are not quoted again.
     """
     is_whole, documents = found[0].hit.is_whole, count_documents(found)
     limit = limit if is_whole else max(1, limit - 1)
@@ -128,24 +127,23 @@ def search_answer(
 
 
 def _chars_for(room: int) -> int:
-    """Return the characters of quoted lines in an answer of `room` tokens."""
     return int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
 
 
 def _rank(
     query: str, found: Sequence[FoundMessage], archive: SessionArchive, most: int
 ) -> list[Match]:
-    """Return at most `most` passages per message, best first, else first lines."""
+    """Return the passages that match, best first, else first lines."""
     ranked = rank_passages(found, query_terms(query), archive.endings, most)
-    # The words of a name may stand apart.
+    # Words of an identifier may stand apart in a text.
     words = [Term(word, 1.0) for word in distinct_words(query)]
     ranked = ranked or rank_passages(found, words, archive.endings, most)
-    # The store also compares full-width letters, and the first 64 letters of a word.
+    # The store finds more forms of a word than lines have: it normalizes letters.
     return ranked or first_lines(found, words)
 
 
 def _further_lines(best: Sequence[Match]) -> str:
-    """Count and name the best message's other lines that match well."""
+    """Return the line with the best message's other matching lines, or ""."""
     first = best[0]
     scores = line_scores(first.lines, first.wanted)
     shown = {
@@ -164,7 +162,7 @@ def _further_lines(best: Sequence[Match]) -> str:
 
 
 def _alike_row(matches: Sequence[Match]) -> Iterator[str]:
-    """Yield a row that names similar matches, if any."""
+    """Yield a row of similar matches, if any."""
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
     shown = ", ".join(references[:MOST_NAMED]) + " …" * (len(references) > MOST_NAMED)
     if references:
@@ -177,7 +175,7 @@ def lacking_words(query: str, texts: Sequence[str]) -> str:
 
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
-    """Return how many documents match, and how many have the exact phrase."""
+    """Return the line with the number of matches."""
     texts = [message_as_text(each.hit.message) for each in found]
     is_whole, is_complete = found[0].hit.is_whole, found[0].hit.is_complete
     is_exact = len(found) < (MOST_COUNTED_MESSAGES if is_whole else MOST_PARTIAL_HITS)
@@ -199,7 +197,7 @@ def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> st
 def _other_matches(
     found: Sequence[FoundMessage], wanted: Sequence[Term]
 ) -> list[tuple[list[tuple[int, int]], str]]:
-    """Return rows of messages, each with a few words that they share."""
+    """Return (places, words) of messages; equal words share a row."""
     rows: dict[str, list[tuple[int, int]]] = {}
     for segment, hit in found:
         row = f"{hit.message.get('role')}: {snippet(message_as_text(hit.message), wanted)}"
@@ -211,7 +209,7 @@ def _other_matches(
 
 
 class _QuotedMatches:
-    """Passages, each with its call or results; a message is shown once."""
+    """Passages, each with its call and results."""
 
     def __init__(
         self,
@@ -222,10 +220,9 @@ class _QuotedMatches:
         most_chars: int,
         answered: str,
     ) -> None:
-        """Lay out the matches; results get what the matches leave of `chars`.
+        """Lay out the matches, then their results, in `chars` characters.
 
-        A passage of up to `most_chars` is followed by the lines of another listing. A mark replaces
-        a passage that stands in `answered`.
+        `most_chars`: a longer passage does not go on in another listing.
         """
         self.archive, self.ranked = archive, ranked
         self.chosen = {match.place: match for match in reversed(matches)}
@@ -233,16 +230,16 @@ class _QuotedMatches:
         self.block_chars, self.most_chars = min(chars, MOST_BLOCK_CHARS), most_chars
         self.answered = answered
         self.has_following = False
-        """Whether lines of another listing follow a passage."""
+        """Whether a passage goes on in another listing."""
         self.quoted, self.lines = list[Match](), list[str]()
         self.places = set[tuple[int, int]]()
         for match in matches:
             self._add(match)
 
     def _add(self, match: Match) -> None:
-        """Append a match: its reference, role, call, lines and results."""
+        """Add a passage with its call and results, unless already shown."""
         where, is_new = match.where, match.place not in self.places
-        if not is_new and match is self.chosen[match.place]:  # shown beside its call or result
+        if not is_new and match is self.chosen[match.place]:  # already shown beside its call
             return
         self.quoted.append(match)
         self.places.add(match.place)
@@ -260,14 +257,14 @@ class _QuotedMatches:
         self.lines.append("\n".join([head, text, *following, *self._results(match, around)]))
 
     def _text(self, match: Match) -> str:
-        """Return a passage, or a mark if an earlier answer has it."""
+        """Return the passage, or `REPEATED`."""
         is_repeated = len(match.text) > LEAST_REPEATED_CHARS and match.text in self.answered
         return REPEATED if is_repeated else match.text + match.definition
 
     def _following(self, match: Match, around: Neighbourhood, where: Reference) -> list[str]:
-        """Return the rest of a block that its listing cuts.
+        """Return the rest of a block from the listing at `where`.
 
-        An agent reads a file in pieces: `where` names the next lines in another listing.
+        An agent reads a file in pieces.
         """
         quoted = match.quoted
         room, size = self.block_chars, chars_of(quoted)
@@ -285,7 +282,7 @@ class _QuotedMatches:
         return [f"[{shown}]{_stated('', numbers, rest)}", *texts]
 
     def _answered_call(self, around: Neighbourhood, ordinal: int) -> str:
-        """Return the call that a result answers, with its reference."""
+        """Return the call that a result answers, with its reference, or ""."""
         for answered in around.calls_answered_by(ordinal):
             place, call = around.place(answered.at), answered.call
             if place not in self.chosen or len(call_as_text(call)) <= MOST_CALL_CHARS:
@@ -294,9 +291,9 @@ class _QuotedMatches:
         return ""
 
     def _results(self, match: Match, around: Neighbourhood) -> list[str]:
-        """Return the results of a passage's calls that are not yet shown."""
+        """Return the results of a passage's calls."""
         calls = _calls_in(match)
-        # A call that was written as text has the id "".
+        # A call written as text has the id "".
         answered = dict.fromkeys(
             call.answered_at
             for call in around.calls_in(match.ordinal)
@@ -306,11 +303,11 @@ class _QuotedMatches:
         return [self._result(match, around, at) for at in answered]
 
     def _result(self, match: Match, around: Neighbourhood, at: int) -> str:
-        """Return a result whole, or its best part."""
+        """Return a result within the room left."""
         place = around.place(at)
         ranked = next((each for each in self.ranked if each.place == place), None)
         result = self.chosen.get(place) or ranked or _missing_part(match, around, at)
-        if place in self.chosen:  # its room was kept from the other results
+        if place in self.chosen:  # its characters were already subtracted
             self.left += len(result.text)
         most = max(self.left, RESULT_CHARS)
         result = result.widen(most, most)
@@ -320,28 +317,27 @@ class _QuotedMatches:
 
 
 def _missing_part(match: Match, around: Neighbourhood, at: int) -> Match:
-    """Return the passage of a result with terms that the match lacks."""
+    """Return the passage of a result with the terms that `match` lacks."""
     shown = terms_in(match.text, match.wanted)
     missing = [term for term in match.wanted if term.text not in shown]
     return best_match(around.place(at), around.messages[at], around.lines(at), missing)
 
 
 def _next_lines(match: Match, around: Neighbourhood) -> Reference | None:
-    """Return where another listing continues the quoted lines, or None."""
+    """Return where the quoted listing goes on, or None."""
     if not match.numbers or match.after:
         return None
     return around.listed_at(match.ordinal, int(match.numbers.rpartition("-")[2]) + 1)
 
 
 def _size(match: Match, after: Reference | None = None) -> str:
-    """State a part's size, its own numbers, and what follows."""
+    """Return a passage's size, as " (of 90 lines, numbered 7-9)"."""
     length = max(match.source.end, match.passage.last)
     size = f"of {length} lines" if match.where.line is not None else ""
     return _stated(size, match.numbers, after)
 
 
 def _stated(size: str, numbers: str, after: Reference | None) -> str:
-    """Return what is stated beside a reference, in brackets, or ""."""
     listed = f"numbered {numbers}" if numbers else ""
     goes_on = f"goes on at {after}" if after else ""
     stated = ", ".join(filter(None, (size, listed, goes_on)))
@@ -349,7 +345,7 @@ def _stated(size: str, numbers: str, after: Reference | None) -> str:
 
 
 def _calls_in(match: Match) -> set[str]:
-    """Return the ids of a passage's calls, matching ones alone if any."""
+    """Return the ids of the passage's calls, only matching ones if any."""
     result = result_text(match.source.message)
     first = len(split_lines(result)) + 1 if result else 1
     quoted, matching = set(), set()
@@ -365,8 +361,8 @@ def _calls_in(match: Match) -> set[str]:
 
 
 def _shorten_call(call: ToolCall) -> str:
-    """Return a call on one line, long values as their ends."""
-    # A call without an id was written as text; the text's end says what to do.
+    """Return a call on one line, shortened."""
+    # A call without an id is a text, and its end says what to do.
     values = argument_values(arguments_of(call)) if call.id else [call.arguments]
     short, half = one_line(", ".join(map(_shorten_path, values))), MOST_CALL_CHARS // 2
     shown = short if len(short) <= MOST_CALL_CHARS else f"{short[:half]}…{short[-half:]}"
@@ -374,7 +370,6 @@ def _shorten_call(call: ToolCall) -> str:
 
 
 def _shorten_path(value: str) -> str:
-    """Return a path by its last names; another value as it is."""
     names = value.split("/")
     is_path = value[:1] in "/~." and not any(map(str.isspace, value))
     return f"…/{'/'.join(names[-PATH_NAMES:])}" if is_path and len(names) > PATH_NAMES else value

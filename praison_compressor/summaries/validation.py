@@ -144,7 +144,7 @@ LOOP_TIMES = 24
 
 
 def is_loop(text: str) -> bool:
-    """Return whether a phrase of 3 to 200 characters repeats at the end."""
+    """Return whether the text ends in a repeated phrase."""
     # The text may end inside the phrase: compare with the text one phrase earlier.
     return any(
         text[-LOOP_TIMES * size : -size] == text[(1 - LOOP_TIMES) * size :]
