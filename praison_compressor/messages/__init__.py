@@ -8,19 +8,17 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 
 In the order in which data passes the modules:
 
-- `shapes`: the words, calls and plain copy of one message, of OpenAI's and Anthropic's shape;
-  signed thinking of Anthropic's models, found and left out
+- `shapes`: the words, calls and plain copy of one message; signed thinking
 - `responses`: items of OpenAI's Responses API as messages, and back
-- `transcript`: a list of messages as a `Transcript` of steps, and as exchanges: questions with
-  their work and answers; those of two lists matched
-- `repair`: what a provider would refuse, repaired: messages, calls without results
+- `transcript`: a list of messages as steps, and as exchanges (question, work, answer)
+- `repair`: repairs of what a provider would refuse
 - `dropped_steps`: tool steps that a host left out of a request, restored
 - `digests`: canonical and content digests; the cache of messages
 - `calls`: a call's arguments, command line and kind; the files that it names and changes
 - `speakers`: who wrote which text of a message; the user's words inside results
 - `results`: a result's exit code and output; its call
 - `secrets`: keys and passwords redacted
-- `shortening`: texts and call arguments made shorter, within shares of a budget
+- `shortening`: shorter texts and call arguments; shares of a budget
 - `display`: messages as text for a person
 """
 

@@ -20,7 +20,7 @@ PATH_ARGUMENTS = frozenset(
     "relativepath relativeworkspacepath sourcepath targetfile uri".split()
 )
 """Arguments that are a file's path."""
-CACHED_CALLS = 64  # several functions read one call, one after the other
+CACHED_CALLS = 64  # several functions read the same call in turn
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
 _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 
@@ -33,31 +33,31 @@ def call_text(call: ToolCall) -> str:
 
 @lru_cache(maxsize=CACHED_CALLS)
 def arguments_of(call: ToolCall) -> Any:
-    """Return the decoded arguments (read-only), or a text that is no JSON."""
+    """Return the decoded arguments, read-only, or a text that is no JSON."""
     value = parse_json(call.arguments or "{}")
     return call.arguments if value is None else value
 
 
 @lru_cache(maxsize=CACHED_CALLS)
 def arguments_by_name(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments (read-only) by normalized name."""
+    """Return the arguments, read-only, by normalized name."""
     return members_of(arguments_of(call))
 
 
 def members_of(value: Any) -> dict[str, Any]:
-    """Return an object's members by normalized key; {} of any other value."""
+    """Return an object's members by normalized key, else {}."""
     items = value.items() if isinstance(value, Mapping) else ()
     return {normalize_key(str(key)): item for key, item in items}
 
 
 @lru_cache(maxsize=1024)
 def normalize_key(argument: str) -> str:
-    """Return a name in one spelling: `absolutepath` for `AbsolutePath` and `absolute_path`."""
+    """Return `absolutepath` for `AbsolutePath` and `absolute_path`."""
     return argument.replace("_", "").replace("-", "").lower()
 
 
 def argument_values(value: Any) -> Iterator[str]:
-    """Yield the arguments' strings and numbers, without positions and durations."""
+    """Yield strings and numbers, without positions and durations."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -126,7 +126,7 @@ _CALL_KINDS = tuple(
 
 @lru_cache(maxsize=512)
 def kind_of(call: ToolCall) -> str:
-    """Return a call's kind by its first word; `ACTS` if no other."""
+    """Return a call's kind by its first word, else `ACTS`."""
     line, verb = command_of(call), verb_of(call)
     names_file = not PATH_ARGUMENTS.isdisjoint(arguments_by_name(call))
     for kind, commands, tools in _CALL_KINDS:
@@ -168,7 +168,7 @@ MOST_PATH_CHARS = 300
 
 
 def paths_changed(call: ToolCall) -> list[str]:
-    """Return the paths of the files that a call changes, each once."""
+    """Return the paths of the files that a call changes."""
     arguments, line = arguments_of(call), command_of(call)
     if isinstance(arguments, str):
         paths = [*_patch_paths(arguments), *_shell_paths(line)]
@@ -206,7 +206,7 @@ def _paths_in_value(value: Any, *, whole: bool) -> Iterator[str]:
 
 
 def is_path(text: str) -> bool:
-    """Return whether a text is one short line, as paths are."""
+    """Return whether a text is one short line, like a path."""
     return 0 < len(text) <= MOST_PATH_CHARS and len(text.splitlines()) == 1
 
 
@@ -217,7 +217,7 @@ def _patch_paths(text: str) -> Iterator[str]:
 
 
 def _shell_paths(line: str) -> Iterator[str]:
-    """Yield the files that a command line writes, moves or removes."""
+    """Yield the files that a command writes, moves or removes."""
     if not any(mark in line for mark in _WRITE_MARKS):
         return
     yield from _patch_paths(line)

@@ -13,8 +13,7 @@ from .shapes import Message, ToolCall, media_count, parse_json, result_text, too
 from .shortening import cut_line
 
 _TERMINAL_SEQUENCES = re.compile(
-    # Match a title, clipboard or link sequence only if it is terminated; else it would swallow the
-    # text after it. Then CSI and the short escapes.
+    # A title, clipboard or link sequence, if it ends; then CSI and short escapes.
     r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|\x1b[ -/]*[0-~]"
@@ -22,7 +21,7 @@ _TERMINAL_SEQUENCES = re.compile(
 
 _LINE_BREAKS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
-# Control characters, and marks that reorder text.
+# Control characters; marks that reorder text.
 _HIDDEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -31,7 +30,7 @@ _UNSAFE = re.compile(rf"{_HIDDEN.pattern}|{_SURROGATES.pattern}|[\u2028\u2029]")
 
 
 def clean(text: str) -> str:
-    """Return the text without terminal sequences; line breaks and tabs stay."""
+    """Return the text without terminal sequences and control characters."""
     text = _LINE_BREAKS.sub("\n", _TERMINAL_SEQUENCES.sub("", text))
     return _SURROGATES.sub("\ufffd", _HIDDEN.sub("", text))
 
@@ -47,14 +46,14 @@ def one_line(text: str) -> str:
 
 
 def truncate_line(text: str, width: int) -> str:
-    """Return a text's beginning on one line of at most `width`."""
-    # Cut before cleaning, because a message may have megabytes.
+    """Return a text's beginning on one line, at most `width` long."""
+    # A message may have megabytes.
     line = one_line(text[: 8 * width + 4_096])
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
 def message_as_text(message: Message) -> str:
-    """Return a message's text, its calls, and the number of other parts."""
+    """Return a message's text, calls, and number of other parts."""
     others = media_count(message)
     omitted = f"[{pluralize(others, 'part')} without text: not shown]" if others else ""
     lines = (result_text(message), *map(call_as_text, tool_calls_of(message)), omitted)
@@ -62,7 +61,7 @@ def message_as_text(message: Message) -> str:
 
 
 def call_as_text(call: ToolCall) -> str:
-    """Return a call; its multi-line arguments follow on their own lines."""
+    """Return a call, multi-line arguments on lines of their own."""
     arguments = parse_json(call.arguments)
     pairs = arguments.items() if isinstance(arguments, dict) else ()
     texts = {name: text for name, text in pairs if isinstance(text, str) and "\n" in text}
@@ -74,14 +73,11 @@ def call_as_text(call: ToolCall) -> str:
 
 
 _FOLDERS = [re.compile(".*/(?=%s[^/]+$)" % ("[^/]+/" * kept)) for kept in range(3)]
-"""Patterns of all folders of a path, except the last 0, 1 and 2."""
+"""Match all folders of a path but the last 0, 1 and 2."""
 
 
 def short_names(calls: Sequence[ToolCall], width: int) -> list[str]:
-    """Return each call's arguments on one line, without its tool.
-
-    A path keeps only the folders that distinguish it from others.
-    """
+    """Return each call's arguments on one line, paths without common folders."""
     pairs = [_arguments_and_paths(call, width) for call in calls]
     names: dict[tuple[str, ...], str] = {}
     for folders in _FOLDERS:
@@ -94,7 +90,7 @@ def short_names(calls: Sequence[ToolCall], width: int) -> list[str]:
 
 
 def _arguments_and_paths(call: ToolCall, width: int) -> tuple[tuple[str, ...], Sequence[str]]:
-    """Return a call's words: command, paths or arguments; and the paths."""
+    """Return a call's command, paths or arguments; and its paths."""
     if line := command_of(call):
         return (cut_line(line, width),), ()
     if changed := paths_changed(call):
@@ -108,7 +104,7 @@ def pluralize(count: int, noun: str, plural: str = "") -> str:
 
 
 def format_dollars(value: float | None) -> str:
-    """Return US dollars as a person reads them; "-" for None."""
+    """Return US dollars for a person; "-" for None."""
     if value is None:
         return "-"
     if 0 < value < 0.0001:

@@ -1,17 +1,15 @@
 """Restore the tool steps and first messages that a host dropped.
 
-Pure functions. A host keeps questions and answers, and drops the steps between them when a turn
-ends:
+A host keeps questions and answers, and drops the steps between them when a turn ends:
 
     carried    q0 call result a0 | q1 call result call result a1 |
     listed     q0             a0 | q1                         a1 | q2
     completed  q0 call result a0 | q1 call result call result a1 | q2
 
-`carried` are the exchanges of the conversation's earlier requests, `listed` those of the host's
-next request.
+`carried` are the exchanges of earlier requests, `listed` those of the host's next request.
 
-Exchanges that are missing at the front were deleted by the user, or cut by a host that bounds its
-list. A list counts as bounded if the host says so, or cut it to one length in LEAST_CUTS turns.
+If exchanges are missing at the front, the user deleted them or the host cut its list. The host cut
+its list if the list has a bound, or had one length in LEAST_CUTS turns.
 """
 
 from __future__ import annotations
@@ -34,25 +32,25 @@ from .transcript import (
     read_exchanges,
 )
 
-LEAST_BOUND = 20  # messages of the shortest list that counts as bounded
-LEAST_CUTS = 3  # turns cut to one length before a list counts as bounded: a user may delete twice
+LEAST_BOUND = 20  # messages of the shortest bounded list
+LEAST_CUTS = 3  # turns cut to one length; a user may delete twice
 
 
 @dataclass(frozen=True)
 class CarriedHistory:
-    """The messages that a conversation's requests carried, without leading system messages."""
+    """The messages that a conversation's requests carried."""
 
     exchanges: tuple[Exchange, ...] = ()
     turn: Hashable = None
-    """The turn of the newest request."""
+    """The newest request's turn."""
     length: int = 0
-    """Number of messages in the host's list before the question of that turn."""
+    """Messages in the host's list before that turn's question."""
     bound: int = 0
-    """Most messages in the host's list; 0 means unknown."""
+    """Most messages in the host's list; 0: unknown."""
     doubtful: tuple[Exchange, ...] = ()
-    """Exchanges missing at the front, deleted by the user or cut by the host."""
+    """Exchanges that the user deleted or the host cut."""
     cuts: int = 0
-    """Number of successive turns that cut the list to `length`."""
+    """Consecutive turns that cut the list to `length`."""
 
     @property
     def cached(self) -> list[CachedMessage]:
@@ -61,18 +59,18 @@ class CarriedHistory:
 
     @property
     def record(self) -> list[CachedMessage]:
-        """All messages for a store, doubtful exchanges included."""
+        """All messages for a store, doubtful ones included."""
         exchanges = _without_cut_end(self.exchanges, self.doubtful)
         return cached_messages((*self.doubtful, *exchanges))
 
     @property
     def messages(self) -> list[Message]:
-        """All messages, which nobody may edit."""
+        """All messages; nobody may edit them."""
         return [item.plain for item in self.cached]
 
     @property
     def without_work(self) -> list[Message]:
-        """Copies of the messages that a host keeps: questions and answers."""
+        """Copies of the questions and answers."""
         exchanges = (replace(exchange, work=()) for exchange in self.exchanges)
         return [to_plain(item.plain) for item in cached_messages(exchanges)]
 
@@ -82,11 +80,11 @@ class CompletedRequest(NamedTuple):
 
     messages: list[Message]
     carried: CarriedHistory
-    """The conversation's messages, this request's included."""
+    """The conversation's messages, with this request's."""
     restored: list[Message]
-    """Messages that the host dropped."""
+    """The messages that the host dropped."""
     foreign: list[Message]
-    """Restored messages that another model than this request's wrote."""
+    """Restored messages by another model."""
 
 
 def history_from(transcript: Sequence[Message], cache: MessageCache) -> CarriedHistory:
@@ -103,12 +101,12 @@ def complete_request(
     bound: int = 0,
     model: str | None = None,
 ) -> CompletedRequest:
-    """Return a request's messages with copies of those that the host dropped.
+    """Return a request with the messages that the host dropped.
 
     Args:
         carried: the messages of earlier requests.
         turn: names the turn that sends the request.
-        bound: most messages in the host's list; 0 means unknown.
+        bound: most messages in the host's list; 0: unknown.
         model: the model that gets the request.
     """
     leading = leading_count(messages)
@@ -133,7 +131,7 @@ def complete_request(
 
 
 _Placed = tuple[Message, Exchange | None]
-"""A message of a request, and the exchange from which it is restored, or None."""
+"""A message, and the carried exchange that it comes from, if any."""
 
 
 def _request_from(
@@ -153,7 +151,7 @@ def _place_messages(
 ) -> Iterator[_Placed]:
     """Yield the host's messages, with the dropped work restored.
 
-    A pair is one exchange twice: as the host lists it, and with the carried work.
+    `pairs`: each exchange as the host lists it, and with its work.
     """
     rest = iter(messages)
     for listed, joined in pairs:
@@ -168,7 +166,7 @@ def _copies(exchange: Exchange, cached: Iterable[CachedMessage]) -> Iterator[_Pl
 
 
 def _join_exchanges(carried: Exchange | None, listed: Exchange, model: str | None) -> Exchange:
-    """Return the host's exchange, with the carried work if that is more."""
+    """Return the listed exchange, with the carried work if that is more."""
     if carried is None:
         return replace(listed, model=model if listed.is_open else None)
     work = carried.work[: end_of_work(carried.work)]
@@ -190,7 +188,7 @@ def add_call(carried: CarriedHistory, message: CachedMessage) -> CarriedHistory:
 
 
 def drop_work(carried: CarriedHistory) -> CarriedHistory:
-    """Return `carried` without the work of the open exchange."""
+    """Return `carried` without the open exchange's work."""
     running = open_exchange(carried.exchanges)
     return carried if running is None else _replace_last(carried, replace(running, work=()))
 
@@ -198,10 +196,7 @@ def drop_work(carried: CarriedHistory) -> CarriedHistory:
 def add_answer(
     carried: CarriedHistory, history: Sequence[Message], cache: MessageCache
 ) -> CarriedHistory:
-    """Return `carried` with the open exchange as in the host's history.
-
-    The recorded question may lack text that was sent around it.
-    """
+    """Return `carried` with the open exchange as in the host's history."""
     running, last = open_exchange(carried.exchanges), read_exchanges(cache.all(history))[-1:]
     if running is None or not (last and last[0].answer):
         return carried
@@ -218,9 +213,9 @@ def _replace_last(carried: CarriedHistory, exchange: Exchange) -> CarriedHistory
 
 
 def _extend_running(listed: list[Exchange], running: Exchange | None) -> list[Exchange]:
-    """Return the exchanges; the running question's work is all that follows it.
+    """Return the exchanges, all after the running question as its work.
 
-    Hosts put notes, pictures and requests to end into a running turn, in the user's role.
+    Hosts add notes and pictures in the user's role to a running turn.
     """
     for at in range(len(listed) - 1, -1, -1):
         if listed[at].asks_like(running):
@@ -241,11 +236,10 @@ def _find_front(
 ) -> tuple[CarriedHistory, int]:
     """Return `new` with the exchanges missing at the front, and a number.
 
-    A host may cut its list inside an exchange. The number counts the messages of this exchange
-    that the host's list still has.
+    The number: messages of a cut exchange that the host's list still has.
     """
     first = min(matched, default=-1)
-    # Before the first match only the end of a cut exchange is allowed.
+    # Before the first match there may be the end of a cut exchange.
     if first < 0 or first > 1 or (first == 1 and listed[0].question is not None):
         return new, 0
     exchanges = carried.exchanges
@@ -259,7 +253,7 @@ def _find_front(
     front = replace(new, exchanges=before)
     if missing:
         judged = _judge_missing(carried, front, missing, bound)
-        # The end of a doubtful exchange stays in the host's list.
+        # The end of a doubtful exchange stays.
         return judged, 0 if judged.doubtful else len(end)
     if new.turn is not None and new.turn == carried.turn:
         return replace(front, doubtful=carried.doubtful, cuts=carried.cuts), len(end)
@@ -269,7 +263,7 @@ def _find_front(
 def _judge_missing(
     carried: CarriedHistory, front: CarriedHistory, missing: tuple[Exchange, ...], bound: int
 ) -> CarriedHistory:
-    """Return `front` with the missing exchanges, as cut or as doubtful."""
+    """Return `front` with the missing exchanges as cut or doubtful."""
     doubtful, cuts = missing, 1
     if carried.doubtful and front.length == carried.length >= LEAST_BOUND:
         doubtful = (*carried.doubtful, *_without_cut_end(missing, carried.doubtful))
@@ -283,6 +277,6 @@ def _judge_missing(
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Drop a first exchange that is only the end of `before`."""
+    """Return the exchanges without a first one that only ends `before`."""
     is_end = exchanges[:1] and exchanges[0].question is None
     return exchanges[1:] if is_end and ends_with(before, exchanges[0].cached) else exchanges

@@ -1,7 +1,7 @@
 """Repair messages, calls and results that a provider would refuse.
 
-A result is a message, or a `tool_result` block of a user message (Anthropic's API). Such blocks
-come first in their message, directly after the message with the `tool_use` blocks.
+In Anthropic's API results are `tool_result` blocks. The blocks come first in a user message, which
+directly follows the message with the `tool_use` blocks.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from .shapes import (
 EMPTY_CONTENT = "(empty)"
 
 REPEATED_ID = "--again"
-"""Separates a repeated id from its number, as in `a--again2`."""
+"""Separates a repeated id from its number: `a--again2`."""
 
 RESPONSES_REMEDY = "praison_compressor: to_messages(instructions, items), to_items(view)"
-"""The remedy in the error for items of OpenAI's Responses API."""
+"""For errors: how to pass items of OpenAI's Responses API."""
 
 _LANGCHAIN_TYPES = frozenset("human ai system tool function chat AIMessageChunk".split())
 
@@ -89,7 +89,6 @@ def _is_langchain(message: Any) -> bool:
 
 
 def _is_sound_text(message: Any) -> TypeGuard[Message]:
-    """Return whether a message is plain text, which needs no repair."""
     if not is_bare(message):
         return False
     role, content = message.get("role"), message.get("content", "")
@@ -103,7 +102,7 @@ def _is_sound_text(message: Any) -> TypeGuard[Message]:
 def _repair_fields(plain: Message) -> Message:
     """Return a plain message as a provider accepts it.
 
-    `function_call` and the role `function`, OpenAI's older shape, become the newer one.
+    OpenAI's older shape (`function_call`, role `function`) becomes the newer one.
     """
     repaired = {key: value for key, value in plain.items() if not key.startswith("_")}
     calls, older = repaired.pop("tool_calls", None), repaired.pop("function_call", None)
@@ -147,7 +146,7 @@ def _repair_call(call: Any) -> Message:
 
 
 def _repair_block(block: Message) -> Message:
-    """Return a `tool_use` block with a sound id, name and input."""
+    """Return a `tool_use` block with valid id, name and input."""
     call, arguments = read_call(block), block.get("input")
     if not isinstance(arguments, dict):
         arguments = json.loads(_object_json(call.arguments))
@@ -168,7 +167,7 @@ def _id_for(name: str, arguments: Any) -> str:
 
 
 def _object_json(text: str) -> str:
-    """Return arguments as a JSON object, broken JSON as a string."""
+    """Return arguments as a JSON object, also if they are none."""
     try:
         value = json.loads(text)
         is_deep = text.count("{") + text.count("[") > MOST_DEPTH
@@ -187,7 +186,7 @@ def _repair_content(content: Any) -> Any:
 
 
 def _repair_part(part: Any) -> Message | None:
-    """Return a part, an invalid one as text, None if empty."""
+    """Return a part, an invalid one as text, or None if empty."""
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "text" and not part.get("text"):
         return None
@@ -198,10 +197,10 @@ def _repair_part(part: Any) -> Message | None:
 
 
 def _is_empty(message: Message) -> bool:
-    """Return whether a message has no call, no text and no picture."""
+    """Return whether a message has no call, text or other part."""
     content = message.get("content")
     if makes_calls(message) or (content == "" and is_result(message)):
-        return False  # every provider accepts an empty result
+        return False  # a result may be empty
     others = content if isinstance(content, list) else ()
     return not text_of(message).strip() and all(part["type"] == "text" for part in others)
 
@@ -213,14 +212,14 @@ MISSING_RESULT = "[no result was recorded for this tool call]"
 WHOLE_MESSAGE = -1
 
 ResultPlace = tuple[int, int]
-"""A message's index, and the index of its part that is a result, or WHOLE_MESSAGE."""
+"""Index of the message; index of the part, or WHOLE_MESSAGE."""
 
 PlacedMessage = tuple["int | None", Message]
-"""A message and its index in the caller's list; None for an inserted stub."""
+"""A message and its index in the caller's list, None for a stub."""
 
 
 def pair_results(clean: Sequence[Message]) -> Iterator[PlacedMessage]:
-    """Yield calls before their results, and results without a call as text."""
+    """Yield calls before their results; results without a call as text."""
     taken: set[int] = set()
     for index, message in enumerate(clean):
         if makes_calls(message):
@@ -236,7 +235,7 @@ def pair_results(clean: Sequence[Message]) -> Iterator[PlacedMessage]:
 
 
 def _paired_step(clean: Sequence[Message], index: int) -> list[PlacedMessage]:
-    """Return a message with calls, their results, and stubs for missing results."""
+    """Return a message with calls, and its results or stubs."""
     message = clean[index]
     calls = tool_calls_of(message)
     following = clean[index + 1 : index + 1 + len(calls)]
@@ -248,7 +247,7 @@ def _paired_step(clean: Sequence[Message], index: int) -> list[PlacedMessage]:
         place = results.take(call)
         if place is not None:
             ids.setdefault(place[0], {})[place[1]] = call.id
-    # Results keep their order: a provider only requires that they directly follow.
+    # Results keep their order.
     whole = sorted(at for at in ids if WHOLE_MESSAGE in ids[at])
     moved = _movable_results(
         clean, index + 1, {at: ids[at] for at in sorted(ids.keys() - {*whole})}
@@ -263,10 +262,9 @@ def _paired_step(clean: Sequence[Message], index: int) -> list[PlacedMessage]:
 
 
 class _Results:
-    """The results before the next message with calls; each is taken once.
+    """Queue the results before the next calls, by id or name.
 
-    Each id, or name without an id, has a queue: a search through all results for every call takes
-    quadratic time in thousands of parallel calls.
+    A search through all results for each call would take quadratic time.
     """
 
     def __init__(self, clean: Sequence[Message], start: int) -> None:
@@ -288,7 +286,7 @@ class _Results:
         self._queues.setdefault(key, deque()).append(place)
 
     def take(self, call: ToolCall) -> ResultPlace | None:
-        """Return the place of the first result that may answer the call."""
+        """Return the place of a result for the call, or None."""
         keys = (call.id, call.id.partition(REPEATED_ID)[0], (None,), (call.name,))
         queues = [queue for queue in map(self._queues.get, keys) if queue]
         return min(queues, key=lambda queue: queue[0]).popleft() if queues else None
@@ -299,8 +297,7 @@ def _movable_results(
 ) -> list[int]:
     """Return the user messages with results that may directly follow the calls.
 
-    Providers refuse text before a result, so at most one message with text is taken. No
-    message is taken that would move the user's words before earlier ones.
+    Providers refuse text before a result. The user's words keep their order.
     """
     whole = [at for at in blocks if len(blocks[at]) == len(clean[at]["content"])]
     mixed = [at for at in blocks if len(blocks[at]) < len(clean[at]["content"])][:1]
@@ -312,7 +309,7 @@ def _movable_results(
 
 
 def _stubs(message: Message, unanswered: Sequence[ToolCall]) -> Iterator[PlacedMessage]:
-    """Yield stubs for missing results, each in the shape of its call."""
+    """Yield stubs for missing results, in the shape of their calls."""
     beside = {call.id for call in calls_beside(message)}
     blocks = []
     for call in unanswered:
@@ -337,7 +334,7 @@ def _orphan_as_text(message: Message) -> Message:
 
 
 def _results_first(message: Message, ids: Mapping[int, str]) -> Message:
-    """Return the message with results first, those without a call as text."""
+    """Return the message, results first, results without a call as text."""
     results: list[Any] = []
     others: list[Any] = []
     for at, part in enumerate(message["content"]):

@@ -1,7 +1,7 @@
 """Convert a request of OpenAI's Responses API to chat messages, and back.
 
-Pure. In that API one answer is several items: reasoning, text and calls. The items become one
-message, so that a function call keeps the reasoning item that the API requires before it.
+In that API one answer is several items: reasoning, text, calls. They become one message: the API
+requires the reasoning item before a call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .shapes import (
 )
 
 ITEM_FIELDS = "response_item"
-"""Key of an item's other fields, such as its status, in a call or a result."""
+"""Key of an item's other fields, in a call or a result."""
 
 _TEXT = frozenset({"input_text", "output_text"})
 
@@ -51,8 +51,7 @@ _FRAME_KEYS = frozenset(
 def to_messages(instructions: Any, items: Any) -> list[Message]:
     """Return the chat messages of a Responses request: its `instructions` and `input`.
 
-    `items` are dictionaries, or a client's objects such as a response's `output`. Equal messages
-    have equal digests on both APIs.
+    `items` are dictionaries, or a client's objects such as a response's `output`.
 
     Raises:
         InvalidMessages: `items` is no text or list, or an item is none of the API's.
@@ -101,10 +100,7 @@ def _is_output(kind: Any) -> bool:
 
 
 def _continues_answer(last: Message, kind: str) -> bool:
-    """Return whether an item continues an answer.
-
-    An answer is reasoning, then text, then calls.
-    """
+    """Return whether an item continues an answer: reasoning, text, calls."""
     is_open = kind in _CALL_ITEMS or not (last["content"] or last.get("tool_calls"))
     return is_open and last.get("role") == "assistant"
 
@@ -163,9 +159,9 @@ def _result_message(kind: str, item: Mapping[str, Any]) -> Message:
         "content": _output_text(kind, output),
     }
     if kind != "function_call_output":
-        # The whole item, since the API accepts only its own shape.
+        # The API accepts this item only unchanged.
         return {**message, ITEM_FIELDS: dict(item)}
-    # No digest includes `id`. The status of an answered call says nothing.
+    # No digest includes `id`.
     return {**message, "id": item["id"]} if "id" in item else message
 
 
@@ -246,7 +242,7 @@ def _output_item(message: Message) -> Message:
     source = message.get(ITEM_FIELDS)
     if source is not None:
         kind, output = str(source.get("type")), source.get("output", "")
-        # A screenshot has no shorter shape.
+        # A screenshot cannot be shortened.
         if content == _output_text(kind, output) or kind == "computer_call_output":
             return dict(source)
         text = text_of(message)

@@ -10,7 +10,7 @@ from .calls import ACTS, kind_of
 from .shapes import Message, ToolCall, is_result, parse_json, result_text, text_of, tool_calls_of
 from .speakers import SHELL_PROMPT, SpokenPart, spoken_parts
 
-AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
+AGENT_TEXT = "assistant"  # name of a call that is written as text
 
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)[^\w-]{0,4}(-?\d+)"
@@ -23,7 +23,7 @@ _EXIT_WORDS = ("exit", "return", "signal")
 def exit_code(text: str) -> str:
     """Return the exit code at either end of an output, or ""."""
     for edge in dict.fromkeys((text[:400], text[-400:])):
-        # To look for the words first saves most searches by the pattern.
+        # Most texts have none of the words.
         lower = edge.lower()
         code = _EXIT.search(edge) if any(word in lower for word in _EXIT_WORDS) else None
         if code:
@@ -42,7 +42,7 @@ _WRAPPER_KEYS = frozenset(
 def unwrap_output(result: str) -> str:
     r"""Return the output inside a tool's JSON wrapper, with its exit code.
 
-    A result with an unknown key is no wrapper, and stays unchanged.
+    A result with an unknown key is no wrapper.
 
     >>> unwrap_output('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
     'a\nb\nexit code 2'
@@ -62,33 +62,33 @@ def unwrap_output(result: str) -> str:
 
 @dataclass(eq=False)
 class CallRecord:
-    """One call and its result."""
+    """A call and its result."""
 
     at: int
-    """The position of the message with the call."""
+    """Index of the message with the call."""
     call: ToolCall
     text: str = ""
-    """The result's text; an `is_error` flag is added in words."""
+    """The result's text, and the flag `is_error` in words."""
     answered_at: int = -1
 
     @property
     def is_answered(self) -> bool:
-        """Return whether a result was recorded."""
+        """Whether the call has a result."""
         return self.answered_at >= 0
 
     @property
     def where(self) -> int:
-        """Return the position of the result, else of the call."""
+        """Index of the result, else of the call."""
         return self.answered_at if self.is_answered else self.at
 
 
 def acts_first(record: CallRecord) -> tuple[bool, int]:
-    """Return a key that sorts calls that act before others, newest first."""
+    """Return a sort key: calls that act first, newest first."""
     return kind_of(record.call) != ACTS, -record.at
 
 
 class CallPairing:
-    """Find the call that a result answers, whatever its ids."""
+    """Pair results with calls, whatever their ids."""
 
     def __init__(self) -> None:
         self.calls: list[CallRecord] = []
@@ -98,7 +98,7 @@ class CallPairing:
         self._newest: dict[str, CallRecord] = {}
 
     def add_calls(self, message: Message, text: str, at: int) -> None:
-        """Add the calls of the assistant's message, whose text is given."""
+        """Add the calls of an assistant message."""
         records = [CallRecord(at, call) for call in tool_calls_of(message)]
         self.last_text = (at, text) if text.strip() and not records else None
         if records:
@@ -110,7 +110,7 @@ class CallPairing:
         self.calls += records
 
     def add_result(self, result: Message, text: str, at: int) -> CallRecord | None:
-        """Add a result, whose text is given; return its call."""
+        """Add a result; return its call."""
         key = str(result.get("tool_call_id") or result.get("name") or "")
         return self._answer(key, text, at, result)
 
@@ -120,7 +120,7 @@ class CallPairing:
             return self._answer(str(part.block.get("tool_use_id") or ""), part.text, at, part.block)
         last, record = self.last_text, None
         if last and (part.source == "result" or SHELL_PROMPT.search(part.text[-60:])):
-            # An agent without native calls: its text is the call.
+            # The agent wrote the call as text.
             record = CallRecord(last[0], ToolCall("", AGENT_TEXT, last[1]), part.text, at)
             self.calls.append(record)
         if record or part.source == "user":
@@ -130,7 +130,7 @@ class CallPairing:
     def _answer(
         self, key: str, text: str, at: int, result: Mapping[str, object]
     ) -> CallRecord | None:
-        """Add a result to the key's first open, else newest, call."""
+        """Add a result to the key's first open call, else the newest."""
         self.last_text = None
         waiting = (record for record in self._open.get(key, ()) if not record.is_answered)
         record = next(waiting, None) or self._newest.get(key)
@@ -141,7 +141,7 @@ class CallPairing:
 
 
 def pair_calls(messages: Sequence[Message]) -> list[CallRecord]:
-    """Return the calls of messages, each with its result."""
+    """Return the calls, each with its result."""
     pairing = CallPairing()
     for at, message in enumerate(messages):
         if is_result(message):

@@ -21,22 +21,21 @@ class SecretShape(NamedTuple):
 
     kind: str
     pattern: str
-    """Its group `secret` is redacted; without one, the whole match."""
+    """The group `secret` is redacted, else the whole match."""
     hint: str = ""
-    """A string in every match; a search for the string takes a hundredth of the pattern's time."""
+    """In every match. Looking for it takes a hundredth of the time."""
 
 
 def _begins(kind: str, prefix: str, ending: str) -> SecretShape:
-    """Return the shape of keys that begin a word with a prefix."""
+    """Return the shape of keys that begin with a prefix."""
     begin = re.escape(prefix)
-    # The prefix comes first, so that a search skips other text fast. An escaped line break before
-    # the prefix is no word.
+    # The prefix comes first: a search skips other text fast.
     pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){ending}"
     return SecretShape(kind, pattern, prefix)
 
 
 _FORMATS = (
-    # No word has 27 letters and digits in a row.
+    # Words are shorter.
     (
         r"[A-Za-z0-9]{27,}",
         "AGE-SECRET-KEY-1 NRAK- api_org_ csk- dapi doo_v1_ dop_v1_ dp.pt. e2b_ fc- gsk_ hf_ "
@@ -61,10 +60,10 @@ _FORMATS = (
     (r"\d-[A-Z0-9]+-\d+-[a-f0-9]{32,}", "xapp-"),
     (r"[a-f0-9]{64}-[A-Za-z0-9]{16}", "xkeysib-"),
 )
-"""(format of a key after its prefix, prefixes), for keys without a kind of their own."""
+"""(format of a key after its prefix, prefixes)."""
 
 _LIKE_A_KEY = r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}"
-"""A key after its prefix, in no format of its issuer; words have no digit."""
+"""A key of unknown format; words have no digit."""
 
 _BY_ISSUER = (
     _begins("jwt", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
@@ -96,7 +95,7 @@ _BY_ISSUER = (
 
 _PRIVATE_KEY = SecretShape(
     "private-key",
-    # With or without headers, with or without its last line.
+    # Headers and the last line may be missing.
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:\s|\\{1,3}[nr]){0,4}[A-Z][\w-]{0,40}: [^\n\\]{0,200}){0,9}"
     r"(?:[A-Za-z0-9+/=]|\\{1,3}[nr]|\s){16,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
@@ -140,7 +139,7 @@ _BY_NAME = (
         r"(?P<secret>[^\s\"']{4,128})",
         "curl",
     ),
-    # A password is shorter than a key.
+    # Passwords are shorter than keys.
     SecretShape(
         "assigned-secret",
         rf"[pP](?i:(?<=p)(?:ass(?:wo?r?d|phrase)?|wd)){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}"
@@ -155,7 +154,7 @@ _BY_NAME = (
 )
 
 SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
-"""All shapes, the surest first: later ones skip the redactions of earlier ones."""
+"""The surest first: redactions are not searched again."""
 
 # -------------------------------------------------------------- redact
 
@@ -167,8 +166,7 @@ _REDACTION = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 class Redactor:
     """Replace secrets by `[secret:KIND:HASH]`, equal in one namespace if the secrets are.
 
-    The hash is keyed by the namespace, so that redactions of two tenants cannot be compared. A
-    hash is too short to find the secret.
+    The hash is too short to find the secret.
     """
 
     def __init__(self, namespace: str = "default") -> None:
@@ -189,7 +187,7 @@ class Redactor:
             return {name: self._redact_value(item, str(name)) for name, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self._redact_value(item, key) for item in value]
-        # Names and ids pair calls with results. Bodies of files are not searched.
+        # Ids must stay equal; files are not searched.
         if not isinstance(value, str) or key in _STRUCTURE_KEYS or is_payload(value):
             return value
         if _SECRET_NAME.search(key) and not value.startswith("[secret:"):
@@ -200,7 +198,7 @@ class Redactor:
     def _redact_text(self, text: str) -> str:
         for kind, pattern, hint in _patterns():
             if hint in text:
-                # Existing redactions are skipped.
+                # Skip earlier redactions.
                 parts = _REDACTION.split(text) if "[secret:" in text else [text]
                 replace = functools.partial(self._replace, kind)
                 parts[::2] = [pattern.sub(replace, part) for part in parts[::2]]
@@ -216,11 +214,11 @@ class Redactor:
 
 
 _STRUCTURE_KEYS = frozenset("role id tool_call_id tool_use_id call_id type name signature".split())
-"""Keys of a message whose values are no secrets."""
+"""Their values are no secrets."""
 
 
 def redactions_in(value: Any) -> int:
-    """Return the number of redactions in a text or a nested value."""
+    """Return the number of redactions in a value."""
     if isinstance(value, str):
         return len(_REDACTION.findall(value)) if "[secret:" in value else 0
     inner = value.values() if isinstance(value, dict) else value
@@ -230,7 +228,7 @@ def redactions_in(value: Any) -> int:
 def wants_redaction(
     config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
 ) -> bool:
-    """Return `redact_secrets`, else whether messages reach a disk or another model."""
+    """Return `redact_secrets`, else whether messages leave the process or model."""
     if config.redact_secrets is not None:
         return config.redact_secrets
     is_other = (model or config.auxiliary_model) not in (None, config.model)

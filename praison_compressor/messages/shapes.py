@@ -1,7 +1,4 @@
-"""Read a chat message: text, calls, plain copy, signed thinking.
-
-The shapes are OpenAI's and Anthropic's.
-"""
+"""Read a chat message of OpenAI's or Anthropic's shape."""
 
 from __future__ import annotations
 
@@ -17,18 +14,18 @@ Message = dict[str, Any]
 
 T = TypeVar("T")
 
-MOST_DEPTH = 100  # levels of lists and mappings in one message; a cycle exceeds them
+MOST_DEPTH = 100  # nested lists and mappings
 
 TOO_DEEP = (f"nested deeper than {MOST_DEPTH} levels", "content that a provider can read")
 
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 
 MASK_OPENS = "[masked]"
-"""The beginning of a line that replaces a tool's output."""
+"""Begins the line that replaces a tool output."""
 
 
 class ToolCall(NamedTuple):
-    """A call of an assistant message; `arguments` is always a JSON string."""
+    """A call; `arguments` is a JSON string."""
 
     id: str
     name: str
@@ -36,9 +33,9 @@ class ToolCall(NamedTuple):
 
 
 def replace_surrogates(value: T) -> T:
-    """Return a plain value without lone surrogates, which no request may hold.
+    """Return a plain value without surrogates, which requests cannot encode.
 
-    A pair of surrogates becomes one character, a lone surrogate U+FFFD.
+    A pair becomes one character, a lone surrogate U+FFFD.
     """
     if isinstance(value, str) and value.isascii():
         return value
@@ -63,7 +60,7 @@ def leading_count(messages: Iterable[Message]) -> int:
 
 
 def is_result(message: Mapping[str, Any]) -> bool:
-    """Return whether the whole message is the result of a call."""
+    """Return whether the whole message is a result."""
     return message.get("role") in ("tool", "function")
 
 
@@ -94,22 +91,21 @@ def is_result_block(part: Any) -> bool:
 
 
 def _is_mapping(value: Any) -> bool:
-    # `type` first: a check by an abstract class is slow.
+    # `isinstance` with an abstract class is slow.
     return type(value) is dict or isinstance(value, Mapping)
 
 
 def has_tool_part(message: Mapping[str, Any]) -> bool:
-    """Return whether a tool wrote any part of a user message."""
+    """Return whether a tool wrote a part of a user message."""
     return any(_written_by_tools(message))
 
 
 def has_user_part(message: Mapping[str, Any]) -> bool:
-    """Return whether the user wrote any part of a user message."""
+    """Return whether the user wrote a part of a user message."""
     return not all(_written_by_tools(message))
 
 
 def _written_by_tools(message: Mapping[str, Any]) -> list[bool]:
-    """Return for each content part whether a tool wrote it."""
     content = message.get("content")
     if type(content) is str:
         return [content.startswith(ORPHAN_OPENS)]
@@ -119,11 +115,7 @@ def _written_by_tools(message: Mapping[str, Any]) -> list[bool]:
 
 # ---------------------------------------------------------------- words
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return all words of a message, of any part or key.
-
-    Calls, reasoning, and the bodies of pictures, audio and files are left out. Counts, summaries,
-    quotes and the archive's search use these words.
-    """
+    """Return the words of a message, without calls, reasoning and files."""
     content = message.get("content")
     if (content is None or type(content) is str) and _BESIDE.isdisjoint(message):
         return content or ""
@@ -132,7 +124,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def text_beside(message: Mapping[str, Any]) -> str:
-    """Return the words beside the content: a refusal, an audio's transcript, citations."""
+    """Return a refusal, an audio's transcript and citations."""
     audio = message.get("audio")
     transcript = audio.get("transcript") if isinstance(audio, Mapping) else None
     words = [message.get("refusal"), transcript, *words_in(message.get("annotations"))]
@@ -140,15 +132,15 @@ def text_beside(message: Mapping[str, Any]) -> str:
 
 
 def items_of(message: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the items of OpenAI's Responses API beside a message."""
+    """Return the Responses items beside a message."""
     items = message.get(ITEMS)
     return items if isinstance(items, list) else ()
 
 
 def result_text(message: Mapping[str, Any]) -> str:
-    """Return the text of a result as the tool wrote it."""
+    """Return a result's text as the tool wrote the text."""
     text = text_of(message)
-    # Some hosts pass a result on as a JSON string: one long line with escapes.
+    # Some hosts encode a result as a JSON string.
     if is_result(message) and len(text) > 1 and text[0] == text[-1] == '"':
         value = parse_json(text)
         return text if value is None else str(value)
@@ -207,16 +199,16 @@ def is_payload(text: str) -> bool:
 
 
 class Bodies(NamedTuple):
-    """Characters of a value that are no words."""
+    """Characters without words."""
 
     files: int = 0
-    """Characters of pictures, audio and files."""
+    """In pictures, audio and files."""
     sealed: int = 0
-    """Characters of encrypted text, which the model reads."""
+    """In encrypted text, which the model reads."""
 
 
 def without_bodies(value: Any) -> tuple[Any, Bodies]:
-    """Return the value without files and sealed text, and their sizes."""
+    """Return the value without files and encrypted text, and their sizes."""
     if isinstance(value, str):
         return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
     if isinstance(value, Mapping):
@@ -236,7 +228,7 @@ def _sum_bodies(pairs: Iterable[tuple[Any, Bodies]], sealed: int = 0) -> Bodies:
 
 
 def media_count(message: Mapping[str, Any]) -> int:
-    """Return the number of parts without words: images, audio and files."""
+    """Return the number of images, audio and files."""
     content = message.get("content")
     if not isinstance(content, list):
         return 0
@@ -249,12 +241,12 @@ def media_count(message: Mapping[str, Any]) -> int:
     )
 
 
-LEAST_PAYLOAD = 256  # characters; a shorter text does not count as base64
+LEAST_PAYLOAD = 256  # a shorter text is no base64
 
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}={0,2}\s*)+[A-Za-z0-9+/_=-]*\s*")
 
 ITEMS = "response_items"
-"""Key of Responses items that have no chat shape."""
+"""Key of Responses items without a chat shape."""
 
 _BESIDE = frozenset({"refusal", "audio", "annotations", ITEMS})
 
@@ -283,7 +275,7 @@ _EXIT_KEYS = ("exit_code", "return_code")
 
 # ---------------------------------------------------------------- calls
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return a message's tool calls, each once, of both shapes."""
+    """Return a message's tool calls, of both shapes."""
     beside, blocks = calls_beside(message), call_blocks(message)
     if not blocks:
         return beside
@@ -298,19 +290,19 @@ def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
 
 def makes_calls(message: Mapping[str, Any]) -> bool:
-    """Return whether a message has calls, without parsing them."""
+    """Return whether a message has calls."""
     return bool(calls_list(message.get("tool_calls")) or call_blocks(message))
 
 
 def calls_list(value: Any) -> Sequence[Any]:
-    """Return the value of `tool_calls` if it is a list, else ()."""
+    """Return the list of `tool_calls`, else ()."""
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def read_call(call: Any) -> ToolCall:
-    """Return a call from an entry of `tool_calls` or a `tool_use` block."""
+    """Return the call of a `tool_calls` entry or `tool_use` block."""
     outer = _reader(call)
-    # Blocks and some entries hold name and arguments at their top level.
+    # Blocks have name and arguments at the top level.
     inner = _reader(outer("function") or outer("custom") or call)
     arguments = inner("arguments")
     if arguments is None:
@@ -320,12 +312,12 @@ def read_call(call: Any) -> ToolCall:
 
 
 def _reader(holder: Any) -> Callable[[str], Any]:
-    """Return a function that returns a field by name, else None."""
+    """Return a function from a field's name to its value or None."""
     return holder.get if _is_mapping(holder) else lambda name: getattr(holder, name, None)
 
 
 def json_text(arguments: Any) -> str:
-    """Return a call's arguments as sent: a string unchanged, else JSON."""
+    """Return arguments as text: a string unchanged, else JSON."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(plain_value({} if arguments is None else arguments), ensure_ascii=False)
@@ -351,7 +343,7 @@ def to_plain(message: Any) -> Message:
 
 
 def is_flat(message: Any) -> TypeGuard[Message]:
-    """Return whether all keys and values are strings, as in most messages."""
+    """Return whether all keys and values are strings."""
     return type(message) is dict and set(map(type, chain(message, message.values()))) == {str}
 
 
@@ -386,20 +378,19 @@ def plain_value(value: Any, levels: int = MOST_DEPTH) -> Any:
 
 # ---------------------------------------------------------------- signed thinking
 #
-# Newer models of Anthropic bind a block to everything before it: system prompt, tools and messages
-# (*preserved thinking*). After a change there, the API refuses the block and all blocks behind it
-# ("bound to a different conversation"). A request may leave out the first blocks of the history.
+# Newer models of Anthropic bind a thinking block to everything before the block (*preserved
+# thinking*). After a change there, the API refuses the block ("bound to a different conversation").
 # Older models require the blocks of the running tool loop.
 
 BLOCKS = "thinking_blocks"
-"""litellm's key for blocks beside the content."""
+"""litellm's key for thinking beside the content."""
 
 _LEFT_OUT = "[only thinking, left out]"
-"""Content of a message that had only thinking, since no content may be empty."""
+"""Content must not be empty."""
 
 
 def signatures(message: Mapping[str, Any]) -> frozenset[str]:
-    """Return the signatures of a message's thinking; of encrypted thinking, its data."""
+    """Return the signatures of thinking, or its encrypted data."""
     if BLOCKS not in message and not isinstance(message.get("content"), list):
         return frozenset()
     blocks: list[Any] = []
@@ -410,10 +401,7 @@ def signatures(message: Mapping[str, Any]) -> frozenset[str]:
 
 
 def binds_thinking(model: str | None) -> bool:
-    """Return whether a model binds its thinking (Claude from 5.1).
-
-    These models require no thinking of the running tool loop.
-    """
+    """Return whether a model binds its thinking (Claude from 5.1)."""
     version = _CLAUDE_VERSION.search(model or "")
     return version is not None and (int(version[1]), int(version[2])) >= (5, 1)
 
@@ -433,7 +421,7 @@ def without_thinking(message: Message) -> Message:
     >>> without_thinking({"role": "assistant", "content": [block, {"type": "text", "text": "Hi"}]})
     {'role': 'assistant', 'content': [{'type': 'text', 'text': 'Hi'}]}
     """
-    # Both other keys repeat the words of the blocks.
+    # The other keys repeat the blocks.
     left_out = (BLOCKS, "reasoning_content", "reasoning") if message.get(BLOCKS) else ()
     stripped = {key: value for key, value in message.items() if key not in left_out}
     content = stripped.get("content")

@@ -10,9 +10,9 @@ from typing import Any
 from .shapes import Message, call_blocks, calls_list, is_call_block, parse_json, read_call
 
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
-BLOCK_LINES = 8  # longer pasted blocks lose their middle before the text around them is cut
+BLOCK_LINES = 8  # longer pasted blocks are cut first
 KEPT_LINES = (100, 40, 20, 10, 5)
-"""Lines to keep at each end of a block; the first number that fits is used."""
+"""Lines at each end of a block; the first number that fits is used."""
 MACHINE_LINE = re.compile(
     r"\s*(?:\[?\d{1,4}[-/:.]\d\d[-/:.]|\[?\d+\]?[:|\s]\s*\S|[<>{}\[\]|+$#@/\\*=~`]|\w+\(|-{2,}|"
     r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |"
@@ -22,7 +22,7 @@ MACHINE_LINE = re.compile(
 
 
 def cut_line(text: str, most: int) -> str:
-    """Return a text on one line within `most` characters, its middle cut."""
+    """Return a text on one line of `most` characters, its middle cut."""
     near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
     flat = " ".join(near.split())
     if len(flat) <= most:
@@ -39,8 +39,7 @@ def cut_line(text: str, most: int) -> str:
 def keep_ends(text: str, most: int) -> str:
     """Return a text's beginning and end within `most` characters.
 
-    Blocks of code, logs and files lose their middle first. The cut is at the end of a line or a
-    sentence. If the cut would save nothing, the text stays whole.
+    Blocks of code, logs and files lose their middle first.
     """
     if len(text) <= most:
         return text
@@ -80,11 +79,11 @@ def thin_blocks(text: str, keep: int = 2) -> str:
 
 # -------------------------------------------------------------- arguments
 
-LEAST_STRING_CHARS = 200  # characters of each string that always stay
-LEAST_CALL_CHARS = 1_000  # shorter arguments stay unchanged
+LEAST_STRING_CHARS = 200  # of each string
+LEAST_CALL_CHARS = 1_000  # shorter arguments are not cut
 
 CutText = Callable[[str, int], str]
-"""Takes a text and a size; returns the text cut to about that number of characters."""
+"""(text, characters) -> shorter text."""
 
 
 def with_shorter_calls(
@@ -92,8 +91,7 @@ def with_shorter_calls(
 ) -> Message:
     """Return the message with each call's arguments within about `chars` characters.
 
-    The strings inside the JSON are cut, the longest first: arguments must stay a JSON object. `ids`
-    names the calls; None means all.
+    The longest strings inside the JSON are cut first. `ids`: the calls to shorten; None: all.
     """
 
     def is_cut(call: Any) -> bool:
@@ -127,14 +125,14 @@ def _shorten_entry(call: Message, chars: int, shorten: CutText) -> Message:
 
 
 def _shorten_arguments(arguments: str, chars: int, shorten: CutText) -> dict[str, Any]:
-    """Return arguments as an object within about `chars` characters of JSON."""
+    """Return arguments as an object of about `chars` characters."""
     value = parse_json(arguments)
     if not isinstance(value, dict):
         return {"arguments": shorten(arguments, chars)}
     frame = len(json.dumps(_cut_strings(value, 0, lambda _, __: "")))
     most = common_limit(list(map(len, _strings_in(value))), chars - frame)
     cut = _cut_strings(value, max(LEAST_STRING_CHARS, most), shorten)
-    # An object of thousands of short strings is still too long.
+    # Thousands of short strings are still too long.
     is_short = len(json.dumps(cut, ensure_ascii=False)) <= 2 * chars + LEAST_STRING_CHARS
     return cut if is_short else {"arguments": shorten(arguments, chars)}
 
@@ -159,7 +157,7 @@ def _cut_strings(value: Any, most: int, shorten: CutText) -> Any:
 
 
 def common_limit(sizes: Sequence[int], room: int) -> int:
-    """Return the limit to which sizes are cut to fit the room."""
+    """Return the largest limit for sizes that fit the room together."""
     for place, size in enumerate(sorted(sizes)):
         limit = room // (len(sizes) - place)
         if size > limit:

@@ -1,7 +1,7 @@
 """Find who wrote each text: user, host, or tool.
 
-Protocols put the user's words in three places: a message of the user's role, the result of a call
-that the user refused or approved with a comment, and the result of a tool that asks the user.
+The user's words may be in a message of the user's role, in the result of a call that the user
+refused or approved, and in the result of a tool that asks the user.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .shortening import MACHINE_LINE
 
 
 class SpokenPart(NamedTuple):
-    """One text of a message in the user's role."""
+    """A text in the user's role."""
 
     source: str
-    """`user`, `host` (a note, another speaker, an environment) or `result`."""
+    """`user`, `host` or `result`."""
     text: str
     origin: str = ""
-    """Where the protocol put the words, if not simply in the message."""
+    """Where the words were, if not simply in the message."""
     block: Mapping[str, Any] | None = None
-    """The block of a result, in Anthropic's shape."""
+    """A result's block, in Anthropic's shape."""
 
 
 HOST_PREFIXES = (
@@ -34,7 +34,7 @@ HOST_PREFIXES = (
     *("[loop-guard]", "I have *added these files to the chat*"),
 )
 """First words of texts that hosts write in the user's role: echoes, reminders, notices."""
-# Notes with an end mark: another speaker wrote the text before and after the note.
+# A host's notes with an end mark.
 _NOTE = re.compile(
     r"^[ \t]*<(system-reminder|command-[a-z]+|local-command-[a-z]+|bash-std[a-z]+|ide_[a-z_]+|"
     r"task-notification|environment_?[a-z]*|additional_data|attached_files|attachments|user_info|"
@@ -48,14 +48,14 @@ _WRAPPER_TAGS = (
 _WRAPPING = re.compile(
     rf"^[ \t]*</?{_WRAPPER_TAGS}>[ \t]*$|^\s*<{_WRAPPER_TAGS}>|</{_WRAPPER_TAGS}>\s*$", re.M
 )
-# How agents without native calls return a tool's output.
+# Tool outputs of agents without native calls.
 _TOOL_OUTPUT = re.compile(
     r"\s*(?:(?P<heading>\[\w+(?: for .{0,2000}?)?\] Result:|OBSERVATION:?|Observation:\s|"
     r"EXECUTION RESULT of \[\w+\]:)|I ran this command:\n|# \d+ SEARCH/REPLACE block|"
     r"<(?:returncode|output|tool_response|tool_result|function_results?|observation)>)",
     re.S,
 )
-# The user's words in a host's note: typed while the agent worked, or behind a command's name.
+# The user's words inside a host's note.
 _IN_NOTE = re.compile(
     r"\A(?:<system-reminder>\s*The user sent (?:the following|a new) message[^\n:]*:\s*"
     r"(?P<sent>.+?)(?:\n\n(?:Please address|IMPORTANT:)[^\n]*)?\s*</system-reminder>"
@@ -65,8 +65,8 @@ _IN_NOTE = re.compile(
 IN_USER_ROLE = "in the user's role"
 TYPED_COMMAND = "typed as a command"
 _SILENT_NOTES = ("<local-command-caveat", "<command-message", "Caveat: The messages below")
-"""How notes begin that say nothing of the conversation."""
-_LEAST_MACHINE_LINES = 8  # shorter texts are machine text only by `_MACHINE_OPENS`
+"""Beginnings of notes without content."""
+_LEAST_MACHINE_LINES = 8  # shorter texts need `_MACHINE_OPENS`
 _MACHINE_OPENS = re.compile(
     r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
     r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
@@ -76,7 +76,7 @@ _MACHINE_OPENS = re.compile(
 
 
 def spoken_parts(message: Message) -> Iterator[SpokenPart]:
-    """Yield the texts of a message in the user's role, by writer."""
+    """Yield the texts of a user message by writer."""
     content, text = message.get("content"), text_of(message)
     if message.get("name"):
         yield SpokenPart("host", text, f"{message['name']}, {IN_USER_ROLE}")
@@ -128,12 +128,12 @@ def is_machine_text(text: str) -> bool:
 
 
 def is_tool_output(text: str) -> bool:
-    """Return whether a text in the user's role is a tool's output."""
+    """Return whether a user message is a tool's output."""
     return _TOOL_OUTPUT.match(_split_notes(text)[0]) is not None
 
 
 def _split_notes(text: str) -> tuple[str, list[str]]:
-    """Return the text without the host's notes, and those notes."""
+    """Return the text without the host's notes, and the notes."""
     own, notes, at = list[str](), list[str](), 0
     while found := _NOTE.search(text, at) if "<" in text else None:
         closing = f"</{found[1]}>"
@@ -148,14 +148,14 @@ def _split_notes(text: str) -> tuple[str, list[str]]:
 
 
 SHELL_PROMPT = re.compile(r"\n\S{0,40}[$#]\s*\Z")
-"""How an environment's output ends."""
+"""Ends an environment's output."""
 ASKING_TOOLS = frozenset(
     "ask askclarification askfollowupquestion askhuman askquestion askquestions asktheuser askuser "
     "askuserquestion askuserquestions clarify getuserinput humanassistance humaninput question "
     "requestuserinput userinput vscodeaskquestions".split()
 )
 """Tools whose result is the user's answer, by exact names as `normalize_key` spells them."""
-# A host's sentence opens such a result: the user, and what the user did with the call.
+# A host's sentence: what the user did with the call.
 _REFUSAL_VERBS = r"(?:reject|den[iy]|declin|refus|cancel|interrupt|abort|skip|block|disallow)\w*"
 _DECISION_VERBS = rf"(?:approv\w*|{_REFUSAL_VERBS})"
 _DECIDED = re.compile(
@@ -166,7 +166,7 @@ _DECIDED = re.compile(
     rf"{_DECISION_VERBS}\W+(?:the )?user\W?s\b)",
     re.I,
 )
-# "Approved plan:" opens what the agent wrote: a comment on an approval has a word of its own.
+# Without such a word, an approval is followed by the agent's own plan.
 _FEEDBACK = re.compile(
     rf"(?:\b(?:{_REFUSAL_VERBS}|by (?:the )?user|said|says|wrote|replied|answered|feedback|reason|"
     r"comment|message|guidance|note|context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>"
@@ -185,8 +185,7 @@ _ENVELOPE = frozenset("error message ok permissiondenied success tool toolname".
 def user_words_in(text: str) -> str:
     """Return the user's words inside a tool's result, or "".
 
-    The result must begin with the host's own paragraph, and this paragraph must introduce the
-    words. The text below it is a tool's output, or the plan that was approved.
+    The result must begin with a host's paragraph that introduces the words.
 
     >>> user_words_in("The user denied this operation.\\n<feedback>Use bun.</feedback>")
     'Use bun.'
@@ -194,7 +193,7 @@ def user_words_in(text: str) -> str:
     head = text[:400].lstrip()
     if head.startswith("{"):
         return _words_in_json(text) if len(text) < 20_000 else ""
-    # A look for the word takes a tenth of the pattern's time.
+    # Looking for the word takes a tenth of the time.
     opens = "user" in head.lower() and _DECIDED.match(head)
     found = _FEEDBACK.search(text) if opens else None
     if found is None or "\n\n" in text.lstrip()[: found.start()]:
@@ -204,7 +203,7 @@ def user_words_in(text: str) -> str:
 
 
 def _words_in_json(text: str) -> str:
-    """Return the user's words in a host's JSON decision, or ""."""
+    """Return the user's words in a JSON decision, or ""."""
     members = members_of(parse_json(text))
     if not members.keys() <= _ENVELOPE:
         return ""
@@ -218,7 +217,7 @@ def _words_in_json(text: str) -> str:
 
 
 def without_notes(result: str) -> str:
-    """Return a tool's output without the host's paragraphs below it."""
+    """Return a tool's output without a host's notes below."""
     own, _, last = result.rstrip().rpartition("\n\n")
     while own and last.lstrip().startswith(HOST_PREFIXES):
         result = own

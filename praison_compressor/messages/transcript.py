@@ -1,7 +1,7 @@
 """Read messages as a valid transcript of steps; divide them into exchanges.
 
-An exchange is one question with its work (calls and results) and its answer. Exchanges match by
-question and answer, so that the work of a deleted or edited exchange matches nothing.
+An exchange is a question with its work (calls and results) and its answer. Exchanges match by
+question and answer.
 """
 
 from __future__ import annotations
@@ -29,41 +29,40 @@ from .shapes import (
 
 @dataclass(frozen=True)
 class Transcript:
-    """A valid list of messages, its steps and its origins."""
+    """A valid list of messages, with its steps."""
 
     messages: tuple[Message, ...]
     """The caller's own dictionaries, and copies of repaired ones."""
     origins: tuple[int | None, ...]
-    """Each message's index in the caller's list; None for an inserted stub."""
+    """Each message's index in the caller's list, None for a stub."""
     steps: tuple[range, ...]
 
     @computed_once
     def leading(self) -> int:
-        """Return the number of system and developer messages at the front."""
+        """Return the number of leading system messages."""
         return leading_count(self.messages)
 
     @computed_once
     def users(self) -> tuple[int, ...]:
-        """Return the indices of user messages with more than results."""
+        """Return the indices of messages with the user's words."""
         numbered = enumerate(self.messages)
         return tuple(n for n, m in numbered if m.get("role") == "user" and has_user_part(m))
 
     def origins_of(self, indices: Iterable[int]) -> list[int]:
-        """Return the caller's indices of messages, sorted; stubs have none."""
+        """Return the messages' indices in the caller's list, sorted."""
         return sorted(o for index in indices if (o := self.origins[index]) is not None)
 
     @property
     def stub_count(self) -> int:
-        """Number of inserted stubs."""
+        """Number of stubs for missing results."""
         return sum(origin is None for origin in self.origins)
 
 
 def read_transcript(messages: Any) -> Transcript:
     """Read chat messages; repair copies of those that a provider would refuse.
 
-    Objects become dictionaries, private keys are dropped, empty content is marked, arguments become
-    JSON text, results move behind their calls, a missing result becomes a stub, and a result
-    without a call becomes text.
+    A missing result becomes a stub, a result without a call becomes text; results move behind their
+    calls.
 
     Raises:
         InvalidMessages: not a list, a message that is no mapping, or an unknown role.
@@ -76,18 +75,14 @@ def read_transcript(messages: Any) -> Transcript:
 
 
 def as_list(messages: Any) -> Sequence[Any]:
-    """Return the messages as a sequence; consume an iterator.
-
-    Raises:
-        InvalidMessages: it is no list of messages.
-    """
+    """Return the messages as a sequence."""
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise InvalidMessages(None, type(messages).__name__, "a list of chat messages")
     return messages if isinstance(messages, Sequence) else list(messages)
 
 
 def split_steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
-    """Return the steps of a valid list, as ranges in order."""
+    """Return the steps of a valid list."""
     ranges: list[range] = []
     start = 0
     while start < len(messages):
@@ -107,24 +102,24 @@ def split_steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One question, the work of its turn, and the answer."""
+    """A question, the work of its turn, and the answer."""
 
     question: CachedMessage | None
-    """The question; None if the list begins with another message."""
+    """None: the list begins with another message."""
     work: tuple[CachedMessage, ...] = ()
-    """All messages between question and answer, in order."""
+    """The messages between question and answer."""
     answer: tuple[CachedMessage, ...] = ()
-    """The answer, and all messages before the next question."""
+    """The answer, and all up to the next question."""
     is_open: bool = False
-    """Whether no answer is known, since the turn runs or was stopped."""
+    """Whether the answer is missing."""
     is_cut: bool = False
-    """Whether the host cut the exchange from the front of its bounded list."""
+    """Whether the host cut the exchange from its list's front."""
     model: str | None = None
-    """The model that made the calls, if known."""
+    """The model that made the calls; None: unknown."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """Digests of question and answer; "" if missing."""
+        """Digests of question and answer, or ""."""
         answers = (item.digest for item in self.answer if not is_system(item.plain))
         return "" if self.question is None else self.question.digest, next(answers, "")
 
@@ -134,17 +129,17 @@ class Exchange:
         return (*(() if self.question is None else (self.question,)), *self.work, *self.answer)
 
     def asks_like(self, other: Exchange | None) -> bool:
-        """Return whether both exchanges have the same question."""
+        """Return whether both questions are equal."""
         return other is not None and self.key[0] != "" and self.key[0] == other.key[0]
 
 
 def cached_messages(exchanges: Iterable[Exchange]) -> list[CachedMessage]:
-    """Return all messages of exchanges, in order."""
+    """Return all messages of exchanges."""
     return [item for exchange in exchanges for item in exchange.cached]
 
 
 def read_exchanges(cached: Sequence[CachedMessage]) -> list[Exchange]:
-    """Return a list's exchanges; a last one without an answer is open."""
+    """Return a list's exchanges."""
     starts = [at for at, item in enumerate(cached) if at and _is_question(item.plain)]
     bounds = [0, *starts, len(cached)]
     exchanges = [_read_exchange(cached[a:b]) for a, b in pairwise(bounds) if a < b]
@@ -165,7 +160,7 @@ def _is_question(message: Message) -> bool:
 
 
 def end_of_work(cached: Sequence[CachedMessage]) -> int:
-    """Return the place after the last call or result."""
+    """Return the index after the last call or result."""
     for end in range(len(cached), 0, -1):
         message = cached[end - 1].plain
         if makes_calls(message) or is_result(message) or result_blocks(message):
@@ -179,7 +174,7 @@ def open_exchange(exchanges: Sequence[Exchange]) -> Exchange | None:
 
 
 def closed_exchanges(exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
-    """Return the exchanges without an open last one."""
+    """Return the exchanges without an open one."""
     return exchanges[:-1] if open_exchange(exchanges) else exchanges
 
 
@@ -193,9 +188,9 @@ def ends_with(exchanges: Sequence[Exchange], cached: Sequence[CachedMessage]) ->
 
 
 def match_exchanges(listed: Sequence[Exchange], carried: Sequence[Exchange]) -> dict[int, Exchange]:
-    """Return place in `listed` -> equal exchange of `carried`.
+    """Return index in `listed` -> equal exchange of `carried`.
 
-    The open exchange of `carried` matches by its question alone.
+    An open exchange matches by its question alone.
     """
     closed = [exchange for exchange in carried if not exchange.is_open]
     pairs = _align_keys(
@@ -209,7 +204,7 @@ def match_exchanges(listed: Sequence[Exchange], carried: Sequence[Exchange]) -> 
 
 
 def _align_keys(first: Sequence[Any], second: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Yield the places of equal keys in both lists, in order."""
+    """Yield the indices of equal keys in both lists."""
     same = common_length(first, second)
     yield from zip(range(same), range(same), strict=True)
     matcher = SequenceMatcher(None, first[same:], second[same:], autojunk=False)
@@ -218,6 +213,6 @@ def _align_keys(first: Sequence[Any], second: Sequence[Any]) -> Iterator[tuple[i
 
 
 def common_length(first: Sequence[object], second: Sequence[object]) -> int:
-    """Return the number of leading items that are equal in both."""
+    """Return the length of the equal beginning."""
     pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
