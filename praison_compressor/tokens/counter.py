@@ -1,7 +1,7 @@
-"""`TokenCounter`: count messages for a model, exactly if its vocabulary is known.
+"""Count the tokens of messages, images and tools for a model.
 
-Rules are OpenAI's published ones: 3 tokens delimit a message, 3 open the reply, a name costs one
-more than its text. Constants without a published rule say so.
+A model without a public vocabulary is estimated. OpenAI's published rules count: 3 tokens delimit a
+message, 3 open the reply, a name costs one more than its text.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from .models import Vocabulary, bare_names, vocabulary_for
 
 MESSAGE_TOKENS, NAME_TOKENS = 3, 1
 REPLY_TOKENS = 3
-"""Opens the reply, once in a request; included in `messages()`, not in `message()`."""
+"""Open the reply; only `messages()` counts them."""
 CALL_TOKENS = 5
-"""Delimits one tool call. Not published: a message's delimiters and the words `functions.`."""
+"""Delimit a call. Not published."""
 TOOLS_TOKENS = 12
-"""Counted once for a request's tools."""
+"""Counted once for all tools of a request."""
 MEDIA_CHARS_PER_TOKEN = 40
-"""Base64 characters of audio or a document per token. Not published for all providers."""
+"""Base64 characters of audio or a document. Not published for all providers."""
 SEALED_CHARS_PER_TOKEN = 5
-"""Base64 characters of encrypted reasoning per token: four bytes a token."""
+"""Base64 characters of encrypted reasoning: four bytes a token."""
 
 
 class TokenCounter:
-    """Counts tokens for one model; thread-safe; a cached message is counted once.
+    """Count tokens for one model; thread-safe; each message is counted once.
 
     A subclass with other rules overrides `count`.
 
     Args:
         model: the model whose vocabulary counts. None: o200k_base.
-        cache: messages with their digests and counts, shared by counters. None: a new one.
+        cache: messages with their counts, shared by counters. None: a new one.
         vocabulary: counts texts. None: the model's own, else an estimate.
     """
 
@@ -55,10 +55,10 @@ class TokenCounter:
         cache: MessageCache | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> None:
-        """Take a model, perhaps a shared cache and another vocabulary.
+        """Create a counter.
 
         Raises:
-            ConfigError: the model is no name.
+            ConfigError: `model` is neither a text nor None.
         """
         if model is not None and not isinstance(model, str):
             raise ConfigError(f"model={model!r:.60}: expected the name of a model, or None")
@@ -101,7 +101,7 @@ class TokenCounter:
         return self._scale(self._count_cached(self.cache(message)))
 
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
-        """Return the tokens of a request's messages, with REPLY_TOKENS."""
+        """Return the tokens of a request's messages, with `REPLY_TOKENS`."""
         return REPLY_TOKENS + sum(self.each(self.cache.all(messages)))
 
     def each(self, messages: Iterable[CachedMessage]) -> list[int]:
@@ -109,7 +109,7 @@ class TokenCounter:
         return self.begin_count(messages)()
 
     def begin_count(self, messages: Iterable[CachedMessage]) -> Callable[[], list[int]]:
-        """Begin to count in threads; return a function that returns the counts."""
+        """Begin to count in threads; return a function that gives the counts."""
         rules, entries = self._rules, list(messages)
         new = [entry for entry in entries if rules not in entry.tokens]
         if len(new) < COUNTED_TOGETHER or type(self).count is not TokenCounter.count:
@@ -164,14 +164,13 @@ class TokenCounter:
         return tokens + sum(map(self._count_text, texts))
 
     def _count_text(self, text: str) -> int:
-        """Return a text's tokens; count recent sections only once."""
         if not SECTIONED_CHARS[0] <= len(text) <= SECTIONED_CHARS[1]:
             return self.vocabulary.count(text)
         cuts = [0, *(match.end() for match in _SECTION.finditer(text)), len(text)]
         return sum(self._count_section(text[start:end]) for start, end in pairwise(cuts))
 
     def _split(self, message: Message) -> tuple[int, list[str]]:
-        """Return the tokens without content and arguments, and these as texts."""
+        """Return the tokens of roles and names, and the other texts."""
         tokens = MESSAGE_TOKENS + self._count_word(str(message.get("role") or ""))
         name, content = message.get("name"), message.get("content")
         if isinstance(name, str) and name:
@@ -189,7 +188,7 @@ class TokenCounter:
         return tokens, texts
 
     def _count_beside(self, message: Message) -> int:
-        """Return the tokens beside the content: words, Responses items, thinking sent back."""
+        """Return the tokens beside the content: words, Responses items, thinking."""
         blocks = message.get("thinking_blocks") or message.get("reasoning_details")
         text = message.get("reasoning_content") or message.get("reasoning")
         items = [*shapes.items_of(message)]
@@ -221,7 +220,6 @@ class TokenCounter:
         return self._count_words(part)
 
     def _count_words(self, part: Mapping[str, Any]) -> int:
-        """Return the tokens of a part's words or JSON, and its files."""
         bare, bodies = shapes.without_bodies(part)
         words = shapes.part_text(bare)
         tokens = self.vocabulary.count(words) if words else self._count_json(bare)
@@ -244,7 +242,7 @@ class TokenCounter:
     def _count_tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         if not tools:
             return 0
-        # Every request brings the same schemas: 40 of them take 10 ms to count.
+        # Every request has the same schemas; 40 of them take 10 ms.
         return TOOLS_TOKENS + sum(self._count_dumped(_dumps(tool)) for tool in tools)
 
     def _count_tool(self, dumped: str) -> int:
@@ -257,7 +255,6 @@ class TokenCounter:
         return self._tool_tokens + self.vocabulary.count(line) + self._count_properties(schema)
 
     def _count_properties(self, schema: Any) -> int:
-        """Return the tokens of a schema's properties at any depth."""
         if not isinstance(schema, Mapping):
             return 0
         properties, tokens = schema.get("properties"), 0
@@ -282,19 +279,18 @@ class TokenCounter:
 
 
 COUNTED_TOGETHER = 64
-"""Fewest new messages for which starting a thread saves time (tests/benchmarks/latency.py)."""
+"""Fewest new messages that a thread counts (tests/benchmarks/latency.py)."""
 
 REMEMBERED_WORDS, REMEMBERED_TOOLS, REMEMBERED_SECTIONS = 1_024, 256, 16
 
 SECTIONED_CHARS = 4_096, 524_288
-"""Least and most characters of a text that is counted by sections: a summary's writer counts equal
-sections several times."""
+"""Least and most characters of a text that is counted by sections, which are cached."""
 
-# No vocabulary has a token across these places: the cut changes no count.
+# No token crosses these places.
 _SECTION = re.compile(r"\n(?=## |</)")
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
-"""Other keys may send thinking back."""
+"""Other keys may have thinking."""
 
 _IMAGES = ("image_url", "input_image", "image")
 
@@ -316,15 +312,15 @@ def _dumps(value: Any) -> str:
 Size = tuple[int, int]
 
 UNKNOWN_SIZE: Size = (1024, 1024)
-"""Assumed for a linked image (we download nothing) and for an unreadable format."""
+"""Assumed for a linked image and for an unreadable format."""
 
 _DECODED_CHARS = 400_000
-"""Base64 characters decoded: in a camera's JPEG the preview precedes the size."""
+"""Base64 characters to decode: a JPEG's preview comes before its size."""
 
 
 @dataclass(frozen=True)
 class ImageRule:
-    """Price of an image: tiles of 512, patches of 32, or area."""
+    """Count the tokens of an image, by tiles, patches or area."""
 
     base: int = 85
     tile: int = 170
@@ -332,7 +328,7 @@ class ImageRule:
     pixels_per_token: int = 0
 
     def count(self, size: Size | None, detail: str | None) -> int:
-        """Return the tokens of an image; None counts as 1024 x 1024."""
+        """Return the tokens of an image; `size` None: `UNKNOWN_SIZE`."""
         width, height = size or UNKNOWN_SIZE
         if self.per_patch:
             return ceil(_patches(width, height) * self.per_patch)
@@ -379,7 +375,7 @@ def _patches(width: int, height: int) -> int:
     patches = ceil(width / 32) * ceil(height / 32)
     if patches <= 1536:
         return patches
-    # Shrink to 1536 patches, then until width or height is a whole number of patches.
+    # Shrink to 1536 patches, then to whole patches in one direction.
     scale = sqrt(32 * 32 * 1536 / (width * height))
     wide, high = width * scale / 32, height * scale / 32
     scale *= min(int(wide) / wide, int(high) / high) if wide >= 1 and high >= 1 else 1
@@ -388,7 +384,7 @@ def _patches(width: int, height: int) -> int:
 
 # ---------------------------------------------------------------- size of an image's inline data
 def image_size(url: Any) -> Size | None:
-    """Return width and height of an inline image (`data:`, base64), or None."""
+    """Return width and height of a base64 image, or None."""
     if not isinstance(url, str) or url.startswith(("http:", "https:", "file:")):
         return None
     data = url.partition("base64,")[2] if url.startswith("data:") else url
@@ -415,7 +411,7 @@ def _jpeg_size(data: bytes) -> Size | None:
 
 
 def size_and_detail(part: Mapping[str, Any]) -> tuple[Size | None, str | None]:
-    """Return size and detail of an image part, of any provider's shape."""
+    """Return size and detail of an image part."""
     image = part.get("image_url") or part.get("source") or part
     if not isinstance(image, Mapping):
         return image_size(image), part.get("detail")

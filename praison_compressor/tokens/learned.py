@@ -1,7 +1,7 @@
-"""Learn a model's window, and our counts' error, from a provider's answers.
+"""Learn a model's window, and a correction of our counts.
 
-A refusal is answered by one smaller request. If the smaller request passes, the refusal teaches a
-window; otherwise it teaches nothing. A window that no refusal confirmed is tried upward later.
+After a refusal a smaller request is tried. If the smaller request passes, the window is lowered. An
+unconfirmed window is raised later.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from .refusals import SMALLEST_WINDOW, Overflow
 logger = logging.getLogger(__name__)
 
 UPWARD_AFTER = 50
-"""Passing requests before a larger window is tried; quadrupled after each try."""
+"""Passed requests before a larger window is tried, four times as many after each try."""
 
 
 def taught_window(refusal: Overflow, sent: int, answer_tokens: int = 0, passed: int = 0) -> int:
     """Return the window that a refusal teaches, in tokens by our count.
 
-    A refusal without a number teaches half of the request, plus the answer's tokens. If `passed`,
-    the largest passed request, exceeds this half, the middle between `passed` and the request
-    replaces the half.
+    A refusal without a number teaches half of `sent`, or the middle between `passed` and `sent` if
+    `passed` is more than half; plus `answer_tokens`.
     """
     if refusal.window is not None:
         return round(refusal.window * sent / (refusal.prompt_tokens or sent))
@@ -33,7 +32,7 @@ def taught_window(refusal: Overflow, sent: int, answer_tokens: int = 0, passed: 
 
 
 class SummarizerWindows:
-    """The smallest window that refusals taught, by summarizer model."""
+    """The smallest window that refusals taught, by model."""
 
     def __init__(self) -> None:
         self._windows: dict[str | None, int] = {}
@@ -43,17 +42,16 @@ class SummarizerWindows:
         return self._windows.get(model)
 
     def learn(self, model: str | None, window: int) -> None:
-        """Lower the model's window to this one, if it is smaller."""
+        """Lower the model's window."""
         # Two summaries of one model may be refused at once.
         self._windows[model] = min(window, self._windows.get(model, window))
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A smaller window that is being tried after a refusal."""
+    """A smaller window, tried after a refusal."""
 
     former_window: int
-    """The window before the first refusal."""
     refusal: Overflow
     sent: int
     """Our count of the refused request."""
@@ -62,7 +60,7 @@ class Trial:
 
 
 class WindowLearner:
-    """Learn one model's window, in tokens by our corrected count."""
+    """Learn one model's window, in tokens by our count."""
 
     def __init__(self, listed: int) -> None:
         self.window = self.listed = listed
@@ -76,8 +74,8 @@ class WindowLearner:
     def learn_refusal(self, refusal: Overflow, sent: int) -> int | None:
         """Return the window to try after a refusal, or None.
 
-        An uncertain refusal gets one smaller request. If that is refused too, and was at least
-        twice the largest passed size, a request at the floor decides whether length was the cause.
+        After an uncertain refusal a smaller request is tried, then perhaps one at the floor. If the
+        last one is refused too, length was not the cause.
         """
         is_last_try = self.trial is not None and not refusal.certain
         if is_last_try and (self.window <= self.floor or sent < 2 * self._largest):
@@ -95,7 +93,7 @@ class WindowLearner:
         if trial is not None:
             named = trial.refusal.window
             low = max(sent, before if before < trial.sent else 0)
-            # Use the geometric mean: between distant bounds the middle is mostly refused again.
+            # The arithmetic mean of distant bounds is mostly refused again.
             window = isqrt(low * trial.sent) if named is None else named
             self._is_confirmed = trial.refusal.confirmed or (
                 named is not None and named == self._named
@@ -113,36 +111,34 @@ class WindowLearner:
         return self.window
 
     def lower_until(self, refuses: Callable[[int], bool]) -> None:
-        """Halve the window until it refuses the request, or is the floor."""
+        """Halve the window until `refuses(window)`, down to the floor."""
         while self.window > self.floor and not refuses(self.window):
             self.window = max(self.window // 2, self.floor)
 
     def cancel_trial(self) -> None:
-        """Return to the window before a trial that did not pass."""
+        """Return to the window before the trial."""
         if self.trial is not None:
             self.window, self.trial = self.trial.former_window, None
 
     def learn_truncation(self, window: int) -> None:
-        """Take the size to which a server silently cuts its requests."""
+        """Learn the size to which a server cuts requests."""
         self.window, self._is_confirmed = min(window, self.window), True
 
 
 # -------------------------------------------------------------- the factor of our counts
 
-EXACT_TOLERANCE = 0.02  # share by which reports differ from the count of a model's own vocabulary
+EXACT_TOLERANCE = 0.02  # relative difference of reports from an exact count
 LEAST_RATIO = 0.75
-"""Lowest ratio of a report to our count that another tokenizer explains.
-
-Lower reports leave out a cached part, or what the server cut off."""
+"""Lowest ratio of a report to our count; lower reports leave out a cached or truncated part."""
 MOST_RATIO = 4
-"""Highest ratio that one report may teach; a higher one needs a second report."""
+"""A higher ratio of a report to our count needs a second report."""
 
 FLAT_REPORTS, FLAT_GROWTH = 3, 1.02
-"""Equal reports that show a truncating server, each for a request larger by this factor."""
+"""Equal reports of a truncating server, while requests grow by this factor."""
 
 
 class _Run(NamedTuple):
-    """Equal reports of a provider for growing requests."""
+    """Equal reports for growing requests."""
 
     reported: int
     counted: int
@@ -152,24 +148,22 @@ class _Run(NamedTuple):
 
 
 class Calibration:
-    """The factor between a provider's reports and our counts, else 1.0."""
+    """Learn the factor from our counts to a provider's reports."""
 
     def __init__(self, exact: bool) -> None:
-        """Create one; `exact` if we count by the model's own vocabulary."""
+        """Create one; `exact`: whether the vocabulary is the model's own."""
         self.factor = 1.0
         self._exact = exact
-        # Sums of our counts and of the provider's reports; older ones weigh less.
+        # Sums of counts and of reports, older ones with less weight.
         self._sums = (0.0, 0.0)
         self._doubted = False
         self._run: _Run | None = None
 
     def learn(self, counted: int, reported: int) -> int | None:
-        """Learn from a report; return the size of cut requests, or None.
+        """Learn from a report; return the size of truncated requests, or None.
 
-        The newest report weighs most. A report that no tokenizer explains is ignored: below
-        LEAST_RATIO of the count, below the count by the model's own vocabulary, or the first above
-        MOST_RATIO. Equal reports for growing requests come from a server that silently cuts
-        requests: they correct nothing.
+        The newest report weighs most. An implausible report (`LEAST_RATIO`, `MOST_RATIO`) corrects
+        nothing, nor does a report of a server that truncates requests.
         """
         run = self._extend_run(counted, reported)
         if run.length > 1:
@@ -179,14 +173,13 @@ class Calibration:
         if reported < counted * least or (self._doubted and not was_doubted):
             logger.debug("%d counted, %d reported: not learned", counted, reported)
             return None
-        # Discard the earlier reports if this report is far above them.
+        # A report far above the earlier ones replaces them.
         is_measure = reported <= counted * MOST_RATIO * self.factor
         counts, reports = self._sums if is_measure else (0.0, 0.0)
         self._correct((counts / 2 + counted, reports / 2 + reported))
         return None
 
     def _extend_run(self, counted: int, reported: int) -> _Run:
-        """Return the run of equal reports that ends with this one."""
         run = self._run
         if run is None or abs(reported - run.reported) > max(1, reported // 500):
             run = _Run(reported, counted, 1, self._sums)
@@ -199,5 +192,5 @@ class Calibration:
     def _correct(self, sums: tuple[float, float]) -> None:
         counts, reports = self._sums = sums
         factor = reports / counts if counts else 1.0
-        # An exact count differs only by what the provider adds, so a factor near 1 is noise.
+        # For an exact vocabulary a factor near 1 is noise.
         self.factor = 1.0 if self._exact and factor < 1 + EXACT_TOLERANCE else factor

@@ -25,7 +25,7 @@ from ..concurrency import fork_guard, renew_after_fork, start_thread
 logger = logging.getLogger(__name__)
 
 GUESSED_WINDOW = 128_000
-"""Window of an unknown model; the host's guess too."""
+"""Window of an unknown model, as in the host."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,10 @@ class Limits:
     window: int
     """Input tokens."""
     output: int | None
-    """Tokens of one answer; None if unknown."""
+    """Tokens of one answer; None: unknown."""
     source: str
-    """The table or option that has the window."""
+    """The table or option with the window."""
     guessed: bool
-    """Whether the window is a guess."""
 
 
 def litellm_folder() -> Path | None:
@@ -54,9 +53,8 @@ def litellm_folder() -> Path | None:
 def model_limits(model: str | None, context_window: int | None = None) -> Limits:
     """Return the limits from `context_window`, else litellm's table.
 
-    The table has the models registered with litellm. An unknown name is tried without its route
-    (`openrouter/anthropic/`), tag, region and date. Then the window is guessed, with one warning
-    for each model.
+    An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Else
+    the window is guessed, with one warning a model.
     """
     entries = (_limits(entry, source) for entry, source in _table_entries(model))
     listed = next(filter(None, entries), None)
@@ -69,14 +67,14 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
 
 
 class Prices(NamedTuple):
-    """Listed US dollars for one token of each kind, or None."""
+    """Listed US dollars a token, or None."""
 
     input: float | None
     cached: float | None
     written: float | None
-    """Written to the provider's cache for minutes."""
+    """Input, cached for minutes."""
     written_1h: float | None
-    """Written to the provider's cache for an hour."""
+    """Input, cached for an hour."""
     output: float | None
 
 
@@ -91,7 +89,7 @@ _PRICED = (
 
 
 def prices_of(model: str | None) -> Prices:
-    """Return what litellm's table lists for a model."""
+    """Return the model's prices in litellm's table."""
     return Prices(*(_price(model, field) for field in _PRICED))
 
 
@@ -123,7 +121,7 @@ def _table_entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]
 def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield litellm's table with the user's deployments, else its file."""
     live = getattr(sys.modules.get("litellm"), "model_cost", None)
-    if isinstance(live, Mapping) and live:  # to read the file takes a third of a first request
+    if isinstance(live, Mapping) and live:  # reading the file takes a third of a first request
         yield live, "litellm.model_cost"
     else:
         yield _file_table(), "litellm's table"
@@ -131,7 +129,7 @@ def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
 
 def _limits(entry: Mapping[str, Any], source: str) -> Limits | None:
     output = _positive_int(entry.get("max_output_tokens"))
-    # max_tokens is the older field: the answer's limit if known, else the window.
+    # `max_tokens` is older and may mean either.
     older = _positive_int(entry.get("max_tokens"))
     window = _positive_int(entry.get("max_input_tokens")) or older
     return Limits(window, output or older, source, False) if window else None
@@ -143,7 +141,7 @@ def _positive_int(value: Any) -> int | None:
 
 @lru_cache(maxsize=1)
 def _file_table() -> dict[str, dict[str, Any]]:
-    """Return the chat models of litellm's file, 3 MB of JSON."""
+    """Return the chat models of litellm's file, 3 MB."""
     folder = litellm_folder()
     path = folder / "model_prices_and_context_window_backup.json" if folder else None
     if path is None or not path.is_file():
@@ -161,12 +159,12 @@ def _file_table() -> dict[str, dict[str, Any]]:
 
 # ---------------------------------------------------------------- names
 def bare_names(model: str | None) -> list[str]:
-    """Return the model's possible spellings, in lower case, without routes."""
+    """Return the model's possible names, in lower case, without routes."""
     return [name for name in _candidate_names((model or "").lower()) if "/" not in name]
 
 
 def _candidate_names(model: str | None) -> Iterator[str]:
-    """Yield the name, then shorter ones: the first match is best."""
+    """Yield the name, then shorter ones."""
     seen, routed = {""}, model or ""
     while True:
         for name in _spellings(routed):
@@ -212,27 +210,27 @@ def _spellings(name: str) -> Iterator[str]:
 CountPieces = Callable[[Sequence[str]], "list[int]"]
 
 END = "<|endoftext|>"
-"""A special token, which is ordinary text inside a message."""
-NUMBER_BYTES = 4  # of a token's number in tiktoken's buffers
+"""A special token, but ordinary text in a message."""
+NUMBER_BYTES = 4  # bytes of a token's number in tiktoken's buffers
 PIECE_CHARS = 65_536
-"""Longer texts are cut: tiktoken panics on a million spaces and is slow on other runs."""
-SEAM_CHARS = 4_096  # the last characters of a piece, searched for a place to cut
-EXACT_CHARS = 4_000_000  # a longer text (about a million tokens) is sampled
+"""Longer texts are cut: on a million spaces tiktoken panics."""
+SEAM_CHARS = 4_096  # of a piece's end, searched for a place to cut
+EXACT_CHARS = 4_000_000  # longer texts are sampled
 SAMPLES = 16
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Counts a text's tokens for a model."""
+    """Count a text's tokens for a model."""
 
     source: str
-    """The vocabulary's name, and whether it is an estimate."""
+    """The vocabulary's name."""
     exact: bool
-    """Whether it is the model's own."""
+    """Whether the vocabulary is the model's own."""
     count_piece: Callable[[str], int]
-    """Counts at most PIECE_CHARS characters; special tokens are ordinary text."""
+    """Count at most PIECE_CHARS characters; special tokens are ordinary text."""
     count_pieces: CountPieces | None = None
-    """Counts many texts in one call without Python's lock. No text may contain END."""
+    """Count texts without `END` in one call."""
 
     def count(self, text: str) -> int:
         """Return the tokens of a text, in bounded time."""
@@ -243,12 +241,12 @@ class Vocabulary:
         return sum(map(self.count_piece, split_pieces(text)))
 
     def begin_count(self, texts: Sequence[str]) -> Callable[[], list[int]]:
-        """Start counting in a thread; return a function that counts the rest."""
+        """Begin to count in a thread; return a function that finishes."""
         ends = [0, *accumulate(map(len, texts))]
         cut = bisect_left(ends, int(ends[-1] * AHEAD_SHARE))
         ahead: Future[dict[int, int]] | None = None
         if cut and self.count_pieces:
-            with suppress(RuntimeError):  # the interpreter exits: no thread can be started
+            with suppress(RuntimeError):  # no thread can start at exit
                 ahead = start_thread(lambda: self._count_together(texts, range(cut)))
 
         def finish_count() -> list[int]:
@@ -260,11 +258,11 @@ class Vocabulary:
         return finish_count
 
     def _count_together(self, texts: Sequence[str], indices: range) -> dict[int, int]:
-        """Return the sizes of texts by index, except texts that `count` splits."""
+        """Return the sizes of short texts by index."""
         sizes: dict[int, int] = {}
         if (count := self.count_pieces) is None:
             return sizes
-        with suppress(Exception):  # `finish_count` counts a missing size and raises the error
+        with suppress(Exception):  # `finish_count` counts a missing size again
             for at in range(0, len(indices), TEXTS_PER_CALL):
                 batch = indices[at : at + TEXTS_PER_CALL]
                 joint = [n for n in batch if len(texts[n]) <= PIECE_CHARS and END not in texts[n]]
@@ -279,16 +277,14 @@ class Vocabulary:
 
 
 AHEAD_SHARE = 0.55
-"""Share that the thread counts; the caller works meanwhile, then counts the rest."""
+"""Share that the thread counts, while the caller works."""
 
 TEXTS_PER_CALL = 1_024
-"""Texts of one call. Passing Python's lock takes as long as counting one text
-(tests/benchmarks/latency.py)."""
+"""Python's lock is free between two calls (tests/benchmarks/latency.py)."""
 
 
-# A vocabulary's own pattern starts a new piece at these places, so a cut here changes no count:
-# before a word that starts a line, between a word and one mark before the next word, between
-# letters and digits.
+# No token crosses these places: before a word at a line's start, between a word and one mark before
+# the next word, between letters and digits.
 _SEAM = re.compile(
     r"(?<=\n)(?=[^\W_])"
     r"|(?<=[^\W_])(?=[ ,.;:、。，；：！？(-][^\W\d_])"
@@ -297,7 +293,7 @@ _SEAM = re.compile(
 
 
 def split_pieces(text: str) -> Iterator[str]:
-    """Yield parts of at most PIECE_CHARS, cut at a token's end."""
+    """Yield parts of at most PIECE_CHARS, cut between tokens."""
     start = 0
     while len(text) - start > PIECE_CHARS:
         end = start + PIECE_CHARS
@@ -316,18 +312,18 @@ _IS_CL100K = re.compile(
 )
 
 _loading = renew_after_fork(Lock())
-"""Only one thread loads a vocabulary: each copy takes about 40 MB."""
+"""A vocabulary takes 40 MB: only one thread loads it."""
 
 
 def vocabulary_for(model: str | None) -> Vocabulary:
-    """Return the model's vocabulary, else the nearest one as an estimate."""
+    """Return the model's vocabulary, else an estimate."""
     names = bare_names(model)
     with fork_guard, _loading:
         if any(_IS_O200K.match(name) for name in names):
             return _openai_vocabulary("o200k_base", exact=True)
         if any(_IS_CL100K.match(name) for name in names):
             return _openai_vocabulary("cl100k_base", exact=True)
-        # Anthropic, Google and others publish no vocabulary of their newer models.
+        # Newer models of Anthropic and Google have no public vocabulary.
         return _openai_vocabulary("o200k_base", exact=False)
 
 
@@ -345,7 +341,7 @@ def _joint_counter(encoding: Any) -> CountPieces | None:
     encode = getattr(encoding._core_bpe, "encode_to_tiktoken_buffer", None)
     if encode is None:
         return None
-    # Only the highest byte of END's number is 0, so the mark is found only where a number begins.
+    # Only one byte of END's number is 0: the mark is found only where a number begins.
     mark = encoding.eot_token.to_bytes(NUMBER_BYTES, sys.byteorder)
 
     def count(texts: Sequence[str]) -> list[int]:
@@ -356,8 +352,7 @@ def _joint_counter(encoding: Any) -> CountPieces | None:
 
 
 def _estimate_by_bytes(text: str) -> int:
-    # English has about 4 bytes a token, Chinese 3, logs and hashes 2; too many is safer than too
-    # few.
+    # English has about 4 bytes a token, Chinese 3, logs and hashes 2.
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
 
 
@@ -370,7 +365,7 @@ def _load_encoding(name: str) -> Any:
 
     if known := tiktoken.registry.ENCODINGS.get(name):
         return known
-    # A copy of tiktoken's own module: it reads litellm's files, where tiktoken's would download.
+    # A copy of tiktoken's module, which reads litellm's files and downloads nothing.
     spec = find_spec("tiktoken_ext.openai_public")
     if spec is None or spec.loader is None:
         return None
@@ -385,7 +380,7 @@ def _load_encoding(name: str) -> Any:
 
 
 def _read_ranks(url: str, expected_hash: str) -> dict[bytes, int]:
-    """Return the ranks in litellm's file, which the URL's hash names."""
+    """Return the ranks in litellm's file."""
     folder = litellm_folder()
     if folder is None:
         raise FileNotFoundError("litellm is not installed")
@@ -393,5 +388,5 @@ def _read_ranks(url: str, expected_hash: str) -> dict[bytes, int]:
     data = (folder / "litellm_core_utils" / "tokenizers" / name).read_bytes()
     if hashlib.sha256(data).hexdigest() != expected_hash:
         raise FileNotFoundError(f"{name} is not the published file")
-    fields = data.split()  # token and rank by turns, 200,000 of each
+    fields = data.split()  # token, rank, token, rank ...
     return dict(zip(map(a2b_base64, fields[::2]), map(int, fields[1::2]), strict=True))

@@ -1,7 +1,7 @@
-"""Read whether a refusal means excess length, and which window.
+"""Read whether a refusal means length, and which window.
 
-Words decide whether a refusal can mean length; numbers are believed only where the size of the
-refused request allows them. A new wording of a server is a new line in one of the tables.
+Words decide whether a refusal means length. A number counts if it is plausible for the size of the
+request. A server's new wording is a new line in a table.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 SMALLEST_WINDOW = 2_000
-"""Tokens of the smallest window that a refusal may teach."""
+"""A refusal teaches no smaller window."""
 
 COUNT_FACTOR = 1.5
-"""Factor between the provider's count of a request and ours, at most."""
+"""Largest factor between the provider's count and ours."""
 
 
 @dataclass(frozen=True)
 class Overflow:
-    """Numbers in a provider's refusal for length; None if not named."""
+    """Numbers in a refusal for length; None: not named."""
 
     window: int | None
     prompt_tokens: int | None
-    """Tokens of the request, as the provider counted."""
+    """The provider's count of the request."""
     answer_tokens: int | None = None
-    """Tokens that the provider kept free for the answer."""
+    """Tokens reserved for the answer."""
     certain: bool = True
-    """False where the refusal may mean something else."""
+    """Whether the refusal means nothing but length."""
     confirmed: bool = False
-    """Whether the refusal names the size of the request too, and both numbers agree with ours."""
+    """Whether both numbers agree with our count."""
 
 
 # -------------------------------------------------------------- words
@@ -152,9 +152,9 @@ _PROMPTS = _compile(
 )
 
 _EXCESS = _compile(r"(?:exceed\w*|over|longer)[^.\d]{0,40} by (?:about )?N")
-"""Tokens by which a request is too long."""
+"""Excess tokens."""
 
-# The answer's tokens, which the first pattern counts as "requested".
+# The first pattern counts the answer as requested too.
 _ANSWER_PART = _compile(r"N(?: tokens)? (?:in|for) the (?:completion|output)")
 
 _ANSWERS = (
@@ -183,7 +183,7 @@ def overflow_of(
 
     Args:
         error: what the client raised.
-        sent: our count of the refused request, which checks the numbers; 0 leaves them unreliable.
+        sent: our count of the refused request, to check the numbers; 0: unknown.
         own_texts: texts of the request, which a refusal may repeat.
     """
     errors = list(error_chain(error))
@@ -204,7 +204,7 @@ def overflow_of(
 
 
 def _clean_text(errors: list[BaseException], own_texts: Iterable[str]) -> str:
-    """Return the errors' text without the request's own words, codes and identifiers."""
+    """Return the errors' text without the request's words and without codes."""
     text = " ".join(map(_coded_text, errors))
     for own in own_texts:
         if len(own) >= LEAST_ECHO_CHARS:
@@ -213,14 +213,14 @@ def _clean_text(errors: list[BaseException], own_texts: Iterable[str]) -> str:
 
 
 LEAST_ECHO_CHARS = 40
-"""A shorter own text is not searched for in a refusal."""
+"""Shorter texts of the request are not removed."""
 
 _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s*:.*", re.DOTALL)
-"""A validator's list of wrong fields repeats its input."""
+"""A validator repeats its input."""
 
 
 def _minute_limit(text: str, sent: int) -> Overflow | None:
-    """Return a limit per minute that one request exceeds, or None."""
+    """Return a limit per minute below the request, or None."""
     match = _PER_MINUTE.search(text)
     if match is None:
         return None
@@ -240,21 +240,21 @@ def _can_mean_length(errors: list[BaseException], statuses: set[int], text: str,
 
 
 def _is_near(number: int, sent: int) -> bool:
-    """Return whether a provider may have counted `sent` tokens as this number."""
+    """Return whether `number` may be the provider's count of `sent`."""
     return 0 < sent / COUNT_FACTOR <= number <= sent * COUNT_FACTOR
 
 
 def _check_numbers(named: Overflow, text: str, sent: int) -> Overflow:
-    """Return the refusal with the numbers that `sent` tokens allow.
+    """Return the refusal with the numbers that are plausible for `sent` tokens.
 
-    A window lies between half of the request and nearly all of it. It may be smaller only where
-    the refusal names the request's own size as well.
+    A window is between half of the request and nearly all of it. A smaller window is plausible if
+    the refusal names the request's size too.
     """
     numbers = {n for n in _numbers(text) if n >= SMALLEST_WINDOW}
     prompt, answer = named.prompt_tokens, named.answer_tokens or 0
     is_named = prompt is not None and _is_near(prompt, sent)
     if not is_named or (named.window is None and len(numbers) > 1):
-        # Of two numbers the larger is the request, with or without its answer.
+        # The larger number is the request, perhaps with its answer.
         largest = max((n for n in numbers if _is_near(n, sent)), default=0)
         size = largest - answer if largest - answer in numbers else largest
         prompt = size if any(size / 2 <= n < size for n in numbers) else None
@@ -280,13 +280,13 @@ def error_chain(error: BaseException, *, contexts: bool = False) -> Iterator[Bas
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         yield link
-        # `from None` hides a context.
+        # `from None` hides contexts.
         is_shown = contexts and not link.__suppress_context__
         link = link.__cause__ or (link.__context__ if is_shown else None)
 
 
 def error_text(error: BaseException) -> str:
-    """Return an error's text, even if its `__str__` fails."""
+    """Return an error's text, also if `__str__` fails."""
     try:
         return str(error)
     except Exception:
@@ -311,7 +311,7 @@ def _integer(text: str) -> int:
 
 
 def _numbers(text: str) -> Iterator[int]:
-    # Chinese has no spaces around a number.
+    # Chinese has no spaces.
     for match in re.finditer(r"(?a)(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
         yield _integer(match[0].rstrip(",_"))
 
@@ -319,6 +319,5 @@ def _numbers(text: str) -> Iterator[int]:
 def _first_number(
     patterns: tuple[re.Pattern[str], ...], text: str, besides: Container[int | None] = ()
 ) -> int | None:
-    """Return the first pattern's number that is not in `besides`."""
     matches = (match for pattern in patterns for match in pattern.finditer(text))
     return next((n for match in matches if (n := _integer(match[1])) not in besides), None)
