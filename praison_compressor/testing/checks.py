@@ -1,7 +1,7 @@
-"""Speak OpenAI's chat completions; refuse what they refuse, in their words.
+"""Speak OpenAI's chat completions; refuse what the API refuses, in its words.
 
-Two checks are those of other servers of this protocol, since agents meet these servers: MiniMax and
-LM Studio refuse an empty message, vLLM and SGLang refuse arguments that are no JSON object.
+Two checks come from other servers of this protocol: MiniMax and LM Studio refuse an empty message,
+vLLM and SGLang refuse arguments that are no JSON object.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from .replies import JSON, Asked, Call, Failure, Recorded, Reply
 
 @dataclass(frozen=True)
 class Rules:
-    """Refusals of some providers only."""
+    """Refusals of some providers."""
 
     alternate: bool = False
-    """Refuse two user or two assistant messages in a row, as chat templates do."""
+    """Refuse two user or two assistant messages in a row, like chat templates."""
 
     answered_results: bool = False
-    """Refuse a user message right after a tool's result, as Mistral's API does."""
+    """Refuse a user message right after a tool result, like Mistral's API."""
 
     bound_thinking: bool = False
-    """Refuse signed thinking whose prefix has changed, in a protocol of Anthropic's."""
+    """Refuse signed thinking after a changed prefix, in a protocol of Anthropic's."""
 
     extra_message_keys: frozenset[str] = frozenset()
-    """Further keys of messages to accept, such as DeepSeek's `reasoning_content`."""
+    """More keys of messages to accept, such as `reasoning_content`."""
 
 
 class Refusal(Exception):
-    """A refused request; `failure` is the content of the error's body."""
+    """A refused request; `failure` is the error's body."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Refusal(Exception):
 COMMON_KEYS = {"role", "content", "name"}
 MESSAGE_KEYS = {
     **dict.fromkeys(("system", "developer", "user", "function"), COMMON_KEYS),
-    # `annotations` is in every reply, and OpenAI's examples append replies unchanged.
+    # OpenAI's examples append replies unchanged.
     "assistant": {*COMMON_KEYS, *"refusal audio annotations tool_calls function_call".split()},
     "tool": {*COMMON_KEYS, "tool_call_id"},
 }
@@ -81,7 +81,7 @@ def parse_body(raw: bytes) -> JSON:
     """Return the JSON object of a request, or refuse invalid JSON."""
     try:
         body = json.loads(raw.decode("utf-8"))
-        # Python's parser accepts half a surrogate pair, which real APIs refuse.
+        # Real APIs refuse half a surrogate pair.
         json.dumps(body, ensure_ascii=False).encode("utf-8")
         if not isinstance(body, dict):
             raise ValueError("expected an object")
@@ -93,7 +93,7 @@ def parse_body(raw: bytes) -> JSON:
 
 # ---------------------------------------------------------------- messages
 def check_messages(messages: Any, rules: Rules) -> None:
-    """Refuse chat messages as the API would; pure, without HTTP."""
+    """Refuse chat messages as the API would."""
     for index, message in enumerate(as_array(messages, "messages")):
         _check_message(message, f"messages[{index}]", rules)
     _check_pairs(messages)
@@ -128,7 +128,7 @@ def _check_content(message: JSON, role: str, path: str) -> None:
         check_content(content, CONTENT_PARTS.get(role, TEXT_PART), f"{path}.content")
     elif not isinstance(content, str):
         refuse_type(f"{path}.content", "one of a string or array of objects", content)
-    elif role not in ("tool", "function"):  # a command may have no output
+    elif role not in ("tool", "function"):  # an output may be empty
         check_not_empty(content, f"{path}.content")
 
 
@@ -160,19 +160,18 @@ def _check_calls(calls: Any, path: str) -> None:
 
 
 def _function_of(holder: JSON, path: str) -> JSON:
-    """Return the `function` of a tool or a call, else refuse."""
+    """Return the `function` of a tool or call, else refuse."""
     if string_under(holder, "type", path) != "function":
         refuse_value(f"{path}.type", holder["type"], ["function"])
     return as_object(holder.get("function"), f"{path}.function")
 
 
 def _check_pairs(messages: Sequence[JSON]) -> None:
-    """Refuse orphan results, unanswered calls and doubled results."""
     waiting: list[str] = []
     for message in [*messages, {"role": "end"}]:
         if message["role"] == "tool":
             if message["tool_call_id"] not in waiting:
-                # The API's own spelling, which clients match.
+                # Clients match the API's spelling.
                 raise Refusal(
                     "Invalid parameter: messages with role 'tool' must be a response to a "
                     "preceeding message with 'tool_calls'.",
@@ -191,7 +190,7 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 
 def check_alternation(messages: Sequence[JSON]) -> None:
-    """Refuse roles that do not alternate, without calls, results and system messages."""
+    """Refuse roles that do not alternate."""
     roles = [m["role"] for m in messages if not m.get("tool_calls")]
     roles = [role for role in roles if role in ("user", "assistant")]
     if any(role != ("user", "assistant")[index % 2] for index, role in enumerate(roles)):
@@ -215,7 +214,7 @@ def check_tools(body: JSON) -> None:
 
 
 def check_function(function: JSON, path: str) -> None:
-    """Refuse a tool's declaration: its name, the schema of its parameters."""
+    """Refuse an invalid declaration of a tool."""
     _check_name(function, path)
     check_keys(function, {"type", "name", "description", "parameters", "strict"}, path)
     schema = as_object(function.get("parameters") or {}, f"{path}.parameters")
@@ -247,7 +246,7 @@ def refuse_value(param: str, value: Any, supported: Iterable[str]) -> NoReturn:
 
 
 def check_keys(value: Mapping[str, Any], allowed: Collection[str], path: str) -> None:
-    """Refuse the first key that the API does not know."""
+    """Refuse an unknown key."""
     for key in value:
         if key not in allowed:
             param = f"{path}.{key}" if path else key
@@ -262,7 +261,7 @@ def as_object(value: Any, path: str) -> JSON:
 
 
 def as_array(value: Any, path: str) -> list[Any]:
-    """Return the value if it is a filled array, else refuse."""
+    """Return the value if it is a non-empty array, else refuse."""
     if not isinstance(value, list):
         refuse_type(path, "an array of objects", value)
     check_not_empty(value, path)
@@ -291,7 +290,7 @@ def check_not_empty(value: str | list[Any], path: str) -> None:
 
 
 def check_call_arguments(holder: Mapping[str, Any], path: str) -> None:
-    """Refuse a call's arguments unless they are a JSON object's text."""
+    """Refuse arguments that are not the text of a JSON object."""
     param = f"{path}.arguments"
     try:
         parsed = json.loads(string_under(holder, "arguments", path))
@@ -312,7 +311,7 @@ def _check_name(function: JSON, path: str) -> None:
 
 
 class ChatCompletions:
-    """The protocol of `/v1/chat/completions`; another protocol replaces every method."""
+    """The protocol of `/v1/chat/completions`; another one replaces every method."""
 
     path = "/chat/completions"
 
@@ -328,12 +327,12 @@ class ChatCompletions:
         check_tools(body)
 
     def parse_request(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
-        """Return the messages, the tools, and the cap on the answer."""
+        """Return messages, tools, and the limit of the answer's tokens."""
         cap = body.get("max_completion_tokens") or body.get("max_tokens")
         return body["messages"], body.get("tools") or [], cap
 
     def overflow_refusal(self, window: int, prompt: int, completion: int) -> Refusal:
-        """Return the refusal of a request over the window."""
+        """Return the refusal of a request above the window."""
         excess = f"your messages resulted in {prompt} tokens"
         if prompt <= window:
             parts = f"{prompt} in the messages, {completion} in the completion"
@@ -351,7 +350,7 @@ class ChatCompletions:
         return {"error": {name: getattr(failure, name) for name in names}}
 
     def response_body(self, reply: Reply, asked: Recorded) -> JSON:
-        """Return the body of a reply that is not streamed."""
+        """Return the body of a whole reply."""
         message: JSON = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
         if reply.thinking:
             message["reasoning_content"] = reply.thinking
@@ -419,11 +418,11 @@ def sse(payload: Mapping[str, Any], event: str | None = None) -> bytes:
 
 
 def split_for_stream(text: str) -> Iterator[str]:
-    """Cut a text as a stream would, in at most 64 pieces."""
+    """Cut a text into at most 64 pieces."""
     size = max(12, -(-len(text) // 64))
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
 def call_id(call: Call, asked: Asked, index: int) -> str:
-    """Return the call's own id, or a unique one."""
+    """Return the call's id, or a new one."""
     return call.id or f"call_{asked.number:06d}_{index}"

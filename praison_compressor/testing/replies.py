@@ -20,10 +20,10 @@ class Call:
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
-    """A mapping is sent as JSON; a string is sent unchanged, even bad JSON."""
+    """A mapping is sent as JSON, a string unchanged."""
 
     id: str | None = None
-    """None: the provider makes a unique one."""
+    """None: a new id."""
 
     def arguments_text(self) -> str:
         """Return the arguments as sent."""
@@ -34,7 +34,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """A whole answer of the model."""
+    """An answer of the model."""
 
     text: str | None = None
     calls: tuple[Call, ...] = ()
@@ -43,13 +43,13 @@ class Reply:
 
     refusal: str | None = None
     finish: str | None = None
-    """`stop`, `length`, `tool_calls` or `content_filter`; None: derived."""
+    """`stop`, `length`, `tool_calls` or `content_filter`; None: by the reply."""
 
     delay_seconds: float = 0.0
 
     @property
     def finish_reason(self) -> str:
-        """Return the finish reason, in the chat API's words."""
+        """The finish reason in the chat API's words."""
         return self.finish or ("tool_calls" if self.calls else "stop")
 
 
@@ -81,7 +81,7 @@ class Asked:
     """A request of any protocol, in the chat API's shape."""
 
     number: int
-    """1 for the first request to this provider."""
+    """The first request has 1."""
 
     model: str = ""
     messages: list[JSON] = field(default_factory=list)
@@ -93,12 +93,12 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """Return contents, tool names and arguments, as the model reads them."""
+        """Contents, tool names and arguments of all messages."""
         return "\n".join(map(message_as_text, self.messages))
 
     @property
     def last_user(self) -> str:
-        """Return the text of the newest user message, or ""."""
+        """The text of the newest user message, or ""."""
         users = [message for message in self.messages if message.get("role") == "user"]
         return text_of(users[-1]) if users else ""
 
@@ -108,40 +108,40 @@ Answerer: TypeAlias = Callable[[Asked], "Answer | str | Awaitable[Answer | str]"
 
 @dataclass
 class Recorded(Asked):
-    """A request and its outcome; if refused, perhaps only its `body`."""
+    """A request and its outcome."""
 
     path: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     ended_at: float | None = None
-    """Seconds since the provider was made; None before the answer."""
+    """Seconds since the provider's start; None: not answered yet."""
 
     window: int = 0
-    """The model's window in tokens."""
+    """The model's window, in tokens."""
 
     status: int | None = None
-    """None before the answer, and if the connection ended before it."""
+    """HTTP status; None: no answer was sent."""
 
     error: str | None = None
-    """Message of a refusal, a planned failure, or a fault in a test's model."""
+    """Message of a refusal, of a planned failure, or of a fault in a test's model."""
 
     prompt_tokens: int = 0
-    """Tokens of messages and tools; 0 if the request was refused before the count."""
+    """Tokens of messages and tools; 0: refused before the count."""
 
     completion_tokens: int = 0
     cached_tokens: int = 0
-    """Tokens of the prefix shared with an earlier request, as in a prompt cache."""
+    """Tokens of the prefix that an earlier request had."""
 
     answer: Answer | None = None
-    """The model's answer; None if the checks refused the request."""
+    """The model's answer; None: refused."""
 
     @property
     def refused(self) -> bool:
-        """Return whether the checks refused the request; ignore planned failures."""
+        """Whether the checks refused the request."""
         return self.status is not None and self.status >= 400 and self.answer is None
 
     @property
     def over_window(self) -> bool:
-        """Return whether the request had more tokens than its model's window."""
+        """Whether the request exceeded the model's window."""
         return self.prompt_tokens > self.window
 
 
@@ -152,12 +152,11 @@ class Recorded(Asked):
 class Worker:
     """An agent's model: `calls` rounds of calls a turn, then an answer.
 
-    The round is read from the newest tool result, so older messages may be compressed. Without
-    tools in the request the model answers at once.
+    Without tools in the request the model answers at once.
     """
 
     calls: int | Callable[[Asked], int] = 0
-    """Rounds of tool calls in a turn."""
+    """Rounds of calls in a turn."""
 
     _: KW_ONLY
     parallel: int = 1
@@ -167,7 +166,7 @@ class Worker:
     """None: all tools in turn."""
 
     arguments: Callable[[str, int], Mapping[str, Any]] | None = None
-    """Called with the tool and the call's number in its turn; None fills the schema."""
+    """(tool, number of the call in its turn) -> arguments; None: by the schema."""
 
     answer: str | Callable[[Asked], str] = "Done."
 
@@ -193,10 +192,10 @@ class Worker:
 
 @dataclass
 class SummaryModel:
-    """Answer as a summarizer: repeat the request's planted facts, one a line."""
+    """Answer as a summarizer, with the planted facts of the request."""
 
     facts: str | re.Pattern[str] | None = None
-    """A regular expression."""
+    """A regular expression of the facts."""
     _: KW_ONLY
     text: str = "The earlier work went on as planned."
     delay_seconds: float = 0.0
@@ -206,13 +205,13 @@ class SummaryModel:
         return Reply(self.summary(asked), delay_seconds=self.delay_seconds)
 
     def summary(self, asked: Asked) -> str:
-        """Return the text, and the distinct facts in a request, in order."""
+        """Return the text and the request's different facts."""
         facts = re.finditer(self.facts, asked.text) if self.facts is not None else ()
         return "\n".join(dict.fromkeys([self.text, *(match.group(0) for match in facts)]))
 
 
 def _rounds_done(asked: Asked) -> int:
-    """Return the turn's number of rounds, from the newest result's id."""
+    """Return the rounds of the running turn, by the newest result's id."""
     newest: JSON = next((m for m in reversed(asked.messages) if not is_system(m)), {})
     if newest.get("role") != "tool":
         return 0
@@ -221,7 +220,7 @@ def _rounds_done(asked: Asked) -> int:
 
 
 def _schema_arguments(tool: JSON, nth: int) -> JSON:
-    """Return arguments that fit a tool's schema: each required parameter, numbered."""
+    """Return arguments that fit a tool's schema."""
     schema = tool.get("parameters") or {}
     required: Iterable[str] = schema.get("required") or schema.get("properties") or ()
     properties = schema.get("properties") or {}

@@ -27,19 +27,19 @@ Answers: TypeAlias = Answerer | Sequence[Answer | str]
 HOST = "127.0.0.1"
 
 MOST_BODY_BYTES = 1 << 30
-"""aiohttp's default limit of 1 MB would refuse long transcripts."""
+"""aiohttp refuses more than 1 MB by default."""
 
-LEAST_CACHED_TOKENS = 1_024  # tokens; OpenAI and Anthropic cache no shorter prefix
+LEAST_CACHED_TOKENS = 1_024  # OpenAI and Anthropic cache no shorter prefix
 
 
 class LocalProvider:
     """A strict provider on a free loopback port, as a context manager.
 
-    It serves OpenAI's chat completions, streamed or not, with and without `/v1`. `answer` is for
-    all models without a `route`: a list of replies, used in order, or a callable that takes the
+    The provider serves OpenAI's chat completions, streamed or not, with and without `/v1`. Requests
+    above `window` tokens are refused.
+
+    `answer` is for all models without a `route`: a list of replies, or a callable that takes the
     request (`Asked`) and returns a `Reply`, `Failure`, `Broken` or text. The default is a `Worker`.
-    Requests are counted with the model's own tokenizer. Above `window`, or the window that
-    `set_window` sets, they are refused.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LocalProvider:
         counter: Callable[[str], TokenCounter] = TokenCounter,
         protocols: Iterable[ChatCompletions] = (),
     ) -> None:
-        """Take answers, a window, strictness, token counters by model, and other protocols."""
+        """Create a provider; `counter` makes the token counter of a model."""
         self._default = _as_answerer(Worker() if answer is None else answer)
         self._routes: list[tuple[RouteMatch, Answerer]] = []
         self._window = window
@@ -68,7 +68,7 @@ class LocalProvider:
     # -- answers -----------------------------------------------------------------------------------
 
     def route(self, match: RouteMatch, answer: Answers) -> None:
-        """Set answers for a model or matching requests; the newest route wins."""
+        """Set the answers for a model or for matching requests."""
         self._routes.append((match, _as_answerer(answer)))
 
     def answer_with(self, answer: Answers) -> None:
@@ -86,17 +86,17 @@ class LocalProvider:
 
     @property
     def requests(self) -> list[Recorded]:
-        """Return all requests so far, in order of arrival."""
+        """All requests, in order of arrival."""
         return list(self._records)
 
     @property
     def refused(self) -> list[Recorded]:
-        """Return the requests that the checks refused."""
+        """The requests that the checks refused."""
         return [record for record in self._records if record.refused]
 
     @property
     def over_window(self) -> list[Recorded]:
-        """Return the requests with more tokens than their model's window."""
+        """The requests above their model's window."""
         return [record for record in self._records if record.over_window]
 
     def for_model(self, name: str) -> list[Recorded]:
@@ -104,21 +104,21 @@ class LocalProvider:
         return [record for record in self._records if record.model == name]
 
     def forget(self) -> None:
-        """Forget the requests so far; routes, scripts and numbers go on."""
+        """Forget the requests so far, but not routes and answers."""
         self._records.clear()
 
     # -- life cycle --------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
-        """Return the address without a path, for Anthropic's clients."""
+        """The address without a path, for Anthropic's clients."""
         if self._port is None:
             raise RuntimeError("the provider is not running; use it as a context manager")
         return f"http://{HOST}:{self._port}"
 
     @property
     def base_url(self) -> str:
-        """Return the address that ends in `/v1`, for OpenAI's clients."""
+        """The address with `/v1`, for OpenAI's clients."""
         return f"{self.url}/v1"
 
     def __enter__(self) -> LocalProvider:
@@ -130,7 +130,7 @@ class LocalProvider:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Stop the server; stalled answers end."""
+        """Stop the server and its stalled answers."""
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -144,7 +144,7 @@ class LocalProvider:
             handler = functools.partial(self._handle, protocol)
             app.router.add_post(protocol.path, handler)
             app.router.add_post(f"/v1{protocol.path}", handler)
-        # Handlers are cancelled with their connection: tests see that a cancelled turn closed it.
+        # A test must see that a cancelled turn closes its connection.
         options: Any = {"handler_cancellation": True, "shutdown_timeout": 0.2, "access_log": None}
         self._runner = web.AppRunner(app, **options)
         await self._runner.setup()
@@ -168,7 +168,7 @@ class LocalProvider:
         except ConnectionError:
             return _abort_connection(request)
         except Exception:
-            # A fault in a test's model, or in this module, must not look like a bad network.
+            # A fault in a test's model must not look like a bad network.
             return _error_response(protocol, record, Failure(500, traceback.format_exc(), "bug"))
         finally:
             record.ended_at = time.monotonic() - self._made_at
@@ -183,7 +183,7 @@ class LocalProvider:
         record.messages, record.tools, record.max_tokens = protocol.parse_request(body)
         counter = self._counter(record.model)
         record.prompt_tokens = counter.messages(record.messages) + counter.tools(record.tools)
-        # A cap above the window counts as none: clients may know a larger window.
+        # Clients may know a larger window.
         cap = record.max_tokens or 0
         completion = cap if cap < record.window else 0
         if record.prompt_tokens + completion > record.window:
@@ -191,7 +191,6 @@ class LocalProvider:
         record.cached_tokens = self._cached_prefix_tokens(record)
 
     def _cached_prefix_tokens(self, asked: Asked) -> int:
-        """Return the tokens of the prefix shared with earlier requests; remember it."""
         prefixes = _prefix_digests(asked)
         shared = sum(prefix in self._seen_prefixes for prefix in prefixes)
         self._seen_prefixes.update(prefixes)
@@ -254,7 +253,7 @@ class LocalProvider:
 
 
 def _as_answerer(answers: Answers) -> Answerer:
-    """Return answers as a callable; an exhausted list fails with 500."""
+    """Return answers as a callable."""
     if callable(answers):
         return answers
     left = iter(answers)
@@ -264,13 +263,13 @@ def _as_answerer(answers: Answers) -> Answerer:
 def _prefix_digests(asked: Asked) -> list[bytes]:
     """Return a digest of each prefix of the messages."""
     choice = asked.body.get("tool_choice")
-    # Anthropic's cache depends on these choices; OpenAI has one of another type, "function".
+    # Anthropic's cache depends on these choices.
     is_forced = isinstance(choice, dict) and choice.get("type") in ("any", "none", "tool")
     forced = choice if is_forced else None
     hasher = hashlib.sha256(json.dumps([asked.model, asked.tools, forced]).encode())
     digests = []
     for message in asked.messages:
-        # The order of a message's keys, and keys without a value, do not reach a model.
+        # A model does not see the order of keys, nor empty keys.
         filled = {key: value for key, value in sorted(message.items()) if value is not None}
         hasher.update(json.dumps(filled).encode())
         digests.append(hasher.digest())
