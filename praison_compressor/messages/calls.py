@@ -52,7 +52,7 @@ def members_of(value: Any) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def normalize_key(argument: str) -> str:
-    """Return `absolutepath` for `AbsolutePath` and `absolute_path`."""
+    """Return a name in one spelling: `absolutepath` for `AbsolutePath`."""
     return argument.replace("_", "").replace("-", "").lower()
 
 

@@ -33,12 +33,12 @@ from .transcript import (
 )
 
 LEAST_BOUND = 20  # messages of the shortest bounded list
-LEAST_CUTS = 3  # turns cut to one length; a user may delete twice
+LEAST_CUTS = 3  # turns cut to one length that show a bound; a user may delete twice
 
 
 @dataclass(frozen=True)
 class CarriedHistory:
-    """The messages that a conversation's requests carried."""
+    """A conversation's messages so far, without leading system messages."""
 
     exchanges: tuple[Exchange, ...] = ()
     turn: Hashable = None

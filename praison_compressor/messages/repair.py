@@ -167,7 +167,7 @@ def _id_for(name: str, arguments: Any) -> str:
 
 
 def _object_json(text: str) -> str:
-    """Return arguments as a JSON object, also if they are none."""
+    """Return arguments as a JSON object, broken JSON as a string."""
     try:
         value = json.loads(text)
         is_deep = text.count("{") + text.count("[") > MOST_DEPTH

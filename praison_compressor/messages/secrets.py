@@ -23,7 +23,7 @@ class SecretShape(NamedTuple):
     pattern: str
     """The group `secret` is redacted, else the whole match."""
     hint: str = ""
-    """In every match. Looking for it takes a hundredth of the time."""
+    """A string in every match. Searching for the string takes a hundredth of the time."""
 
 
 def _begins(kind: str, prefix: str, ending: str) -> SecretShape:
@@ -166,7 +166,8 @@ _REDACTION = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 class Redactor:
     """Replace secrets by `[secret:KIND:HASH]`, equal in one namespace if the secrets are.
 
-    The hash is too short to find the secret.
+    The namespace is the hash's key, so two tenants' redactions cannot be compared. The hash is too
+    short to find the secret.
     """
 
     def __init__(self, namespace: str = "default") -> None:
@@ -214,7 +215,7 @@ class Redactor:
 
 
 _STRUCTURE_KEYS = frozenset("role id tool_call_id tool_use_id call_id type name signature".split())
-"""Their values are no secrets."""
+"""Keys whose values are no secrets."""
 
 
 def redactions_in(value: Any) -> int:
@@ -228,7 +229,7 @@ def redactions_in(value: Any) -> int:
 def wants_redaction(
     config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
 ) -> bool:
-    """Return `redact_secrets`, else whether messages leave the process or model."""
+    """Return `redact_secrets`, else whether messages reach a disk or another model."""
     if config.redact_secrets is not None:
         return config.redact_secrets
     is_other = (model or config.auxiliary_model) not in (None, config.model)

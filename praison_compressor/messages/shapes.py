@@ -202,9 +202,9 @@ class Bodies(NamedTuple):
     """Characters without words."""
 
     files: int = 0
-    """In pictures, audio and files."""
+    """Characters of pictures, audio and files."""
     sealed: int = 0
-    """In encrypted text, which the model reads."""
+    """Characters of encrypted text, which the model reads."""
 
 
 def without_bodies(value: Any) -> tuple[Any, Bodies]:
@@ -386,7 +386,7 @@ BLOCKS = "thinking_blocks"
 """litellm's key for thinking beside the content."""
 
 _LEFT_OUT = "[only thinking, left out]"
-"""Content must not be empty."""
+"""Replaces content that was only thinking: no content may be empty."""
 
 
 def signatures(message: Mapping[str, Any]) -> frozenset[str]:

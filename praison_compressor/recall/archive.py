@@ -43,7 +43,7 @@ class SessionArchive:
         return self.session.entries
 
     def originals(self, entry: Entry, wanted: slice = ALL_MESSAGES) -> list[Message] | None:
-        """Return an entry's messages, others than `wanted` perhaps blank, or None."""
+        """Return an entry's messages, unwanted ones perhaps blank, or None."""
         # The store may still have messages that the caller marks as forgotten.
         forgotten = entry.is_forgotten
         return None if forgotten else self.store.originals(self.session, entry, wanted)
@@ -53,7 +53,7 @@ class SessionArchive:
         start = max(0, places.start - NEIGHBOURS)
         wanted = slice(start, places.stop + NEIGHBOURS)
         messages: list[Message] = []
-        # Neighbours may be damaged.
+        # A damaged neighbour must not hide the wanted messages.
         with contextlib.suppress(LedgerError):
             messages = (self.originals(self.entries[segment - 1], wanted) or [])[wanted]
         return Neighbourhood(segment, start, messages, self.endings)

@@ -1,4 +1,7 @@
-"""Split texts into the lines that references count; show JSON as tables."""
+"""Split texts into the lines that references count; show JSON as tables.
+
+Every line is a slice of its text. A wrapped line ends without a line break.
+"""
 
 from __future__ import annotations
 
@@ -334,7 +337,7 @@ def as_table(text: str) -> str:
 
 
 def table_rows(text: str) -> list[Row]:
-    """Return the rows of JSON's tables; () without like objects."""
+    """Return the rows of JSON's tables; [] without like objects."""
     try:
         records = list(_records(json.loads(text), ""))
     except (ValueError, RecursionError):

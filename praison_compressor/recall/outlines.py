@@ -37,9 +37,9 @@ STEPS_A_LINE = 8
 """Most steps of a row."""
 QUOTE_CHARS = 110
 COMMON_FROM = 3
-"""Messages from which on a shared line is common: it describes none of them."""
+"""A line of at least this number of messages is common: the line describes none of them."""
 HEAD_LINES, HEAD_CHARS = 12, 2_000
-"""Searched for a message's first line that is not common."""
+"""Lines and characters that are searched for a line that is not common."""
 NAMES_A_ROW = 4
 """Most files or arguments of a row."""
 NAME_CHARS = 50
@@ -95,7 +95,7 @@ def _group_rows(
 
 
 def join_in_pairs(rows: Sequence[str]) -> list[str]:
-    """Return the rows joined in pairs, with the words of one."""
+    """Join rows in pairs; keep the user's words, else the longer ones."""
     joined = []
     for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
         from_, to = first.partition(" ")[0].split(",")[0], second.partition(" ")[0].split(",")[-1]

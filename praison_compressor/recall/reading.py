@@ -23,13 +23,13 @@ from .search import find_messages, lacking_words, search_answer
 LEAST_TOKENS = 100
 """Least tokens of an answer."""
 PASSAGES = 4
-"""Most passages with `about`."""
+"""Most passages if `about` is given."""
 ABOUT_SHARE = 0.72
 """Share of the budget for passages with `about`."""
 ELSEWHERE, COMPARED_WORDS = 3, 8
-"""Without a match: messages named, words compared."""
+"""Without a match: most messages that are named; most words that are compared."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
-"""Rows of the overview; messages read of a segment."""
+"""Most rows of the overview; messages that are read of each segment."""
 BESIDE_DIVISOR = 7
 """Calls and results get at least 1 / BESIDE_DIVISOR of an answer each."""
 ROW_CHARS = 200

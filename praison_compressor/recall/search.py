@@ -92,7 +92,7 @@ def search_answer(
     """Lay out what a search found.
 
     Args:
-        limit: passages.
+        limit: most passages.
         room: tokens of the answer.
         table_room: tokens if a passage is a table or a long block.
         most_room: tokens if a passage goes on in another listing.

@@ -163,7 +163,7 @@ LABEL_TOKENS = 8  # tokens of a speaker's label
 LEAST_MESSAGE_TOKENS = 40  # shorter messages say nothing
 
 FILL_SHARE = 0.9
-"""How full parts are on average: a part ends with a whole message."""
+"""Share of the parts that shortened messages fill: a part ends with a whole message."""
 
 
 def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:

@@ -17,7 +17,7 @@ from .refusals import SMALLEST_WINDOW, Overflow
 logger = logging.getLogger(__name__)
 
 UPWARD_AFTER = 50
-"""Passed requests before a larger window is tried, four times as many after each try."""
+"""Passed requests before a larger window is tried; quadrupled after each try."""
 
 
 def taught_window(refusal: Overflow, sent: int, answer_tokens: int = 0, passed: int = 0) -> int:

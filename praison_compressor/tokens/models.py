@@ -280,7 +280,8 @@ AHEAD_SHARE = 0.55
 """Share that the thread counts, while the caller works."""
 
 TEXTS_PER_CALL = 1_024
-"""Python's lock is free between two calls (tests/benchmarks/latency.py)."""
+"""Texts of one call. Taking Python's lock takes as long as counting one text
+(tests/benchmarks/latency.py)."""
 
 
 # No token crosses these places: before a word at a line's start, between a word and one mark before

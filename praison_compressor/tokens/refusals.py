@@ -29,7 +29,7 @@ class Overflow:
     certain: bool = True
     """Whether the refusal means nothing but length."""
     confirmed: bool = False
-    """Whether both numbers agree with our count."""
+    """Whether the refusal names the request's size too, as we counted."""
 
 
 # -------------------------------------------------------------- words

@@ -235,8 +235,8 @@ MAJOR_SHARE = 0.5
 """A small run has less than this share of the largest run (tests/view/test_keeping.py)."""
 
 PROSE_SHARE = 1 / 3
-"""Most of a summary's tokens asked of the model. A weak model writes twice the requested length;
-quotes need the last third (tests/benchmarks/oracle.py)."""
+"""Largest share of a summary's tokens that is asked of the model. A weak model writes twice as
+much; the last third is for quotes (tests/benchmarks/oracle.py)."""
 
 
 @dataclass(frozen=True)

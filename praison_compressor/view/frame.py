@@ -166,7 +166,7 @@ LEFT_OUT = "[… lines {} to {} of {} left out, about {} tokens{} …]"
 """Replaces the lines that an excerpt leaves out."""
 
 READ_ON = ': read_conversation_archive("{}") reads them, search_conversation_archive finds a place'
-"""The last "{}" of `LEFT_OUT` if the agent has the recall tools."""
+"""Fills the last "{}" of `LEFT_OUT` if the agent has the recall tools."""
 
 _READ_ON = re.compile(r"s\d+\.\d+:\d+-\d+".join(map(re.escape, READ_ON.split("{}"))) + "(?= …])")
 

@@ -4,7 +4,7 @@
 
 `plan` decides in this order:
 
-1. Shorten tool results that are too large to excerpts.
+1. Replace tool results that are too large by excerpts.
 2. Above the trigger, mask old tool outputs if that is enough.
 3. Otherwise summarize the middle.
 4. If that is not enough, summarize the oldest messages with the policy "keep" too.
@@ -122,7 +122,7 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
     """Return the budget, with the trigger moved for signed thinking.
 
     A compression inside a loop makes the loop's thinking invalid. So the trigger is raised inside a
-    loop, and lowered at a turn's start by what a turn as long as the last one needs.
+    loop. At a turn's start, a turn as long as the last one must fit below the raised trigger.
     """
     if not view.signed_tokens or budget.limit <= budget.trigger:
         return budget

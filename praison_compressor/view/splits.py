@@ -31,14 +31,14 @@ from .renderer import ResultRenderer
 from .view import Run, View
 
 LARGE_TAIL_TOKENS = CompressorConfig.protect_last_n_tokens
-"""With at least this `protect_last_n_tokens`, the tail gets its whole share."""
+"""If `protect_last_n_tokens` is at least this, the tail gets its whole share."""
 
 STEP_EXCESS_RATIO = 1.25
 """Most tokens of a tail in whole steps, as a ratio of its share
 (tests/compressor/test_tails.py)."""
 
 TURN_START_SHARE = 0.05
-"""Most of the tail that a start on a turn may cost (tests/compressor/test_tails.py)."""
+"""Largest share of a tail that is given up to start on a turn (tests/compressor/test_tails.py)."""
 
 LEAST_TEXT_TOKENS = 225
 """Three times a frame. With less for a text, older summaries and small runs are replaced too

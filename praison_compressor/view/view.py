@@ -48,7 +48,7 @@ class View:
     unrepaired_messages: Originals = NO_ORIGINALS
     """The messages before repair, for the archive."""
     given_tokens: int = 0
-    """Tokens of the caller's messages, whose own summaries are not expanded."""
+    """Tokens of the caller's messages; an earlier summary counts as one message."""
     session: Session = NO_SESSION
     """The ledger that the segments are from."""
     window_limit: int = 0
