@@ -217,7 +217,6 @@ def _patch_paths(text: str) -> Iterator[str]:
 
 
 def _shell_paths(line: str) -> Iterator[str]:
-    """Yield the files that a command writes, moves or removes."""
     if not any(mark in line for mark in _WRITE_MARKS):
         return
     yield from _patch_paths(line)

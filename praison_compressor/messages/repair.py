@@ -146,7 +146,6 @@ def _repair_call(call: Any) -> Message:
 
 
 def _repair_block(block: Message) -> Message:
-    """Return a `tool_use` block with valid id, name and input."""
     call, arguments = read_call(block), block.get("input")
     if not isinstance(arguments, dict):
         arguments = json.loads(_object_json(call.arguments))
@@ -186,7 +185,6 @@ def _repair_content(content: Any) -> Any:
 
 
 def _repair_part(part: Any) -> Message | None:
-    """Return a part, an invalid one as text, or None if empty."""
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "text" and not part.get("text"):
         return None
@@ -197,7 +195,6 @@ def _repair_part(part: Any) -> Message | None:
 
 
 def _is_empty(message: Message) -> bool:
-    """Return whether a message has no call, text or other part."""
     content = message.get("content")
     if makes_calls(message) or (content == "" and is_result(message)):
         return False  # a result may be empty
@@ -309,7 +306,6 @@ def _movable_results(
 
 
 def _stubs(message: Message, unanswered: Sequence[ToolCall]) -> Iterator[PlacedMessage]:
-    """Yield stubs for missing results, in the shape of their calls."""
     beside = {call.id for call in calls_beside(message)}
     blocks = []
     for call in unanswered:
@@ -334,7 +330,6 @@ def _orphan_as_text(message: Message) -> Message:
 
 
 def _results_first(message: Message, ids: Mapping[int, str]) -> Message:
-    """Return the message, results first, results without a call as text."""
     results: list[Any] = []
     others: list[Any] = []
     for at, part in enumerate(message["content"]):

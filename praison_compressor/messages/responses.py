@@ -106,7 +106,6 @@ def _continues_answer(last: Message, kind: str) -> bool:
 
 
 def _with_item(answer: Message, kind: str, item: Mapping[str, Any]) -> Message:
-    """Return the answer with one more item."""
     if kind in _CALL_ITEMS:
         return {**answer, "tool_calls": [*answer.get("tool_calls", ()), _tool_call(kind, item)]}
     if kind == "message":
@@ -133,7 +132,6 @@ def _chat_part(part: Any) -> Any:
 
 
 def _tool_call(kind: str, item: Mapping[str, Any]) -> Message:
-    """Return an item's call; the kind names the API's own tools."""
     id = str(item.get("call_id") or item.get("id") or "")
     if kind == "custom_tool_call":
         custom = {"name": item.get("name", ""), "input": item.get("input", "")}

@@ -27,7 +27,6 @@ class SecretShape(NamedTuple):
 
 
 def _begins(kind: str, prefix: str, ending: str) -> SecretShape:
-    """Return the shape of keys that begin with a prefix."""
     begin = re.escape(prefix)
     # The prefix comes first: a search skips other text fast.
     pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){ending}"

@@ -116,7 +116,6 @@ def with_shorter_calls(
 
 
 def _shorten_entry(call: Message, chars: int, shorten: CutText) -> Message:
-    """Return an entry of `tool_calls` with shorter arguments."""
     text, function = read_call(call).arguments, call.get("function")
     if call.get("type") == "custom":
         return {**call, "custom": {**call["custom"], "input": shorten(text, chars)}}

@@ -203,7 +203,6 @@ def user_words_in(text: str) -> str:
 
 
 def _words_in_json(text: str) -> str:
-    """Return the user's words in a JSON decision, or ""."""
     members = members_of(parse_json(text))
     if not members.keys() <= _ENVELOPE:
         return ""

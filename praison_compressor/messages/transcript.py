@@ -204,7 +204,6 @@ def match_exchanges(listed: Sequence[Exchange], carried: Sequence[Exchange]) -> 
 
 
 def _align_keys(first: Sequence[Any], second: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Yield the indices of equal keys in both lists."""
     same = common_length(first, second)
     yield from zip(range(same), range(same), strict=True)
     matcher = SequenceMatcher(None, first[same:], second[same:], autojunk=False)

@@ -148,7 +148,6 @@ def _first_hit(call: ToolCall, kind: str, output: str) -> str:
 
 
 def _join_short(output: str) -> str:
-    """Return a short output on one line, "…" for lines without content."""
     lines = [line.strip() for line in output.splitlines()]
     shown = [line if _has_content(line) else "…" for line in lines if line]
     runs = [line for n, line in enumerate(shown) if line != "…" or shown[n - 1 : n] != ["…"]]
@@ -228,7 +227,6 @@ _DECIDING_KEY = re.compile(
 
 
 def _json_words(text: str) -> str:
-    """Return the deciding members of a JSON object, verbatim."""
     value = shapes.parse_json(text)
     members = [
         cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
@@ -308,7 +306,6 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
 
 
 def _files_and_call(paths: Sequence[str], call: ToolCall) -> str:
-    """Return the paths that the call does not show, and the call."""
     line = cut_line(calls.command_of(call).strip(), 80)
     shown = f"`{line}`" if line else call.name
     return shown if all(path in line for path in paths) else f"{', '.join(paths)}: {shown}"

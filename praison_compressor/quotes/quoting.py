@@ -390,7 +390,6 @@ def _first_value(members: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 
 def _id_in_result(result: Any, text: str) -> str:
-    """Return the id of a new item in a result, or ""."""
     if not isinstance(result, Mapping):
         number = _ITEM_NUMBER.search(text[:200])
         return number[1] if number else ""

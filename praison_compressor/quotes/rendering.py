@@ -153,7 +153,6 @@ class Renderer:
             most = min(most, budget - below) + free
 
     def _fill_by_share(self, parts: Sequence[_Part], budget: int) -> list[_Part]:
-        """Return the parts, each printed within its share."""
         # Each note has its tokens before the shares are computed.
         spare = budget - sum(part.note for part in parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
@@ -245,7 +244,6 @@ class Renderer:
     def _note(
         self, parts: Sequence[_Part], calls: Calls = (), tools: int = 0, refers: bool = False
     ) -> str:
-        """Return the note that counts the entries and calls left out."""
         counts, places = list[str](), [record.where for record in calls]
         for part in (part for part in parts if part.section.kind.noun):
             if left := [*part.section.unlisted, *(entry.at for entry in part.left)]:

@@ -133,7 +133,6 @@ class Recall:
         return f"{text}\n({size} tokens, {left})"
 
     def _newest_archive(self) -> SessionArchive:
-        """Return the session's archive, cached until a segment is added."""
         newest = SessionArchive(self.store(), self.session())
         if self._archive is None or self._archive != newest:
             # Earlier answers may be out of view now.
@@ -201,7 +200,6 @@ def _usual_tokens(references: Sequence[str], about: str) -> int:
 
 
 def _lacks_every_name(query: str, found: Sequence[FoundMessage]) -> bool:
-    """Return whether no match has any name of the query."""
     names = [term for term in query_terms(query) if term.parts]
     texts = (message_as_text(each.hit.message) for each in found)
     return bool(names) and not any(terms_in(text, names) for text in texts)

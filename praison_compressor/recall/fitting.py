@@ -115,7 +115,6 @@ class Fitting:
         return "\n".join([self.fit_rows(lines, room, "", answer.count).text, *others])
 
     def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:
-        """Yield rows of other matches, then references of the rest."""
         rows = [f"{', '.join(in_runs(places))} {words}" for places, words in answer.others]
         if rows:
             yield "Also:"
@@ -178,7 +177,6 @@ class Fitting:
         return parts
 
     def _fit_table(self, rows: Sequence[str], room: int, whole: Reference) -> str:
-        """Return the table's first rows and a reference to the rest."""
         if count_fitting(rows, room, self.count) == len(rows):
             return "\n".join(rows)
         gap = f"[… {whole} …]"
@@ -262,7 +260,6 @@ def condense(
 
 
 def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> list[int]:
-    """Fill each gap that is no longer than its mark."""
     filled: list[int] = []
     for number in (*kept, len(sizes)):
         missing = range(filled[-1] + 1 if filled else 0, number)

@@ -47,7 +47,6 @@ def _wrap(line: str) -> Iterator[str]:
 
 
 def _split_members(line: str) -> list[str]:
-    """Split a long JSON line at its members."""
     begin = _BEGINS_JSON.search(line)
     if begin is None:
         return [line]
@@ -397,7 +396,6 @@ def _row_gap(omitted: int) -> str:
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:
-    """Yield the objects in order."""
     if isinstance(value, list):
         value = {f"[{number}]": each for number, each in enumerate(value)}
     if not isinstance(value, dict):
@@ -420,7 +418,6 @@ def _is_nested(value: Any) -> bool:
 
 
 def _flat(values: dict[Any, Any], path: str) -> Iterator[tuple[str, str]]:
-    """Yield keys and values; keys of inner objects with their path."""
     for key, value in values.items():
         name = f"{path}.{key}".removeprefix(".")
         if isinstance(value, dict) and value:

@@ -128,7 +128,6 @@ def _stretches(messages: Sequence[Message], most: int) -> Iterator[range]:
 
 
 def _common_lines(messages: Sequence[Message]) -> frozenset[str]:
-    """Return the shapes of lines that several messages have, results excepted."""
     shapes = Counter(
         shape
         for message in messages
@@ -168,7 +167,6 @@ def _stretch_row(messages: Sequence[Message], common: frozenset[str]) -> str:
 
 
 def _names_in_calls(calls: Sequence[ToolCall]) -> str:
-    """Return the files that calls name, else their arguments, shortened."""
     ordered = sorted(calls, key=lambda call: kind_of(call) != ACTS)
     values = [
         command_of(call) or next(filter(str.strip, argument_values(arguments_of(call))), "")

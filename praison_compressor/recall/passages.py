@@ -178,7 +178,6 @@ def find_passages(
 
 
 def _context_lines(number: int, lines: Sequence[str], context: int) -> tuple[int, int]:
-    """Return the first and last line to show for a match."""
     wide = round(context / CONTEXT)
     after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
     before = range(number - 1, max(-1, number - 1 - wide * BEFORE), -1)

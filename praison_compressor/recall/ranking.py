@@ -46,7 +46,6 @@ def count_documents(found: Sequence[FoundMessage]) -> int:
 
 
 def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCall]]:
-    """Return the indices of calls and their results in `found`."""
     by_segment: dict[int, list[int]] = {}
     for number, match in enumerate(found):
         by_segment.setdefault(match.segment, []).append(number)
@@ -170,13 +169,11 @@ class Page:
         self.table_chars -= len(quoted.text)
 
     def _share(self, match: Match, share: int) -> Match:
-        """Return the match cut to its share, or its slightly longer block."""
         most = min(share, MOST_BLOCK_CHARS)
         narrow = match.narrow(share) if self.sharing > 1 else match
         return narrow.widen(most, self.table_chars)
 
     def _fill(self, match: Match, left: int) -> Match | None:
-        """Return a further match cut to the characters left, or None."""
         if match.source.table and self.table_chars > 0:
             return match.widen(self.table_chars, self.table_chars)
         if left < LEAST_FILLING_CHARS:
@@ -188,7 +185,6 @@ class Page:
 
 
 def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
-    """Yield matches with a high score or a new term."""
     shown = set[str]()
     for match in ranked:
         terms = match.terms & sought

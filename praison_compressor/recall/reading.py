@@ -76,7 +76,6 @@ class Reading:
         return read(reference, originals, room)
 
     def _originals_or_refusal(self, reference: Reference) -> list[Message] | str:
-        """Return the segment's originals, or why they cannot be read."""
         entries, segment = self.archive.entries, f"s{reference.segment}"
         if not 1 <= reference.segment <= len(entries):
             known = "s1 alone" if len(entries) == 1 else f"s1 to s{len(entries)}"
@@ -99,7 +98,6 @@ class Reading:
     # -------------------------------------------------------------- segments
 
     def _list_segments(self, room: int) -> str:
-        """Return the newest segments, each with the beginning of its outline."""
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
         for run in runs_of_entries(self.archive.entries):
@@ -189,13 +187,11 @@ class Reading:
         return pool
 
     def _fits(self, messages: Iterable[Message], room: int) -> bool:
-        """Return whether the messages, or their lines, can be read whole."""
         count = self.fitting.count
         texts = (table_of(text) or text.strip("\n") for text in map(message_as_text, messages))
         return sum(count(text) + HEAD_TOKENS for text in texts) + count(QUOTE_NOTICE) <= room
 
     def _lacking_remark(self, reference: Reference, messages: Iterable[Message]) -> str:
-        """Name the words of `about` that no message has, if any."""
         lacking = lacking_words(self.about, [message_as_text(each) for each in messages])
         return f"(not in {reference}: {lacking})" if lacking else ""
 
@@ -254,7 +250,6 @@ class Reading:
         return text if _GO_ON in text else text + further
 
     def _listed_further(self, reference: Reference) -> str:
-        """Return where a listing goes on, or ""."""
         if reference.message is None or reference.last_message is not None:
             return ""
         at = reference.message - 1
@@ -313,7 +308,6 @@ class Reading:
 
 
 def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
-    """Return the matching messages of a pool, best first."""
     texts = {str(n): document_of(each, ("", "", n)) for n, each in sorted(pool.items())}
     return find_hits(about, texts, max(1, len(texts)), [list(texts)])
 
@@ -335,7 +329,6 @@ def _as_message_lines(reference: Reference, originals: Sequence[Message]) -> Ref
 
 
 def _keep_lines(reference: Reference, message: Message) -> Message:
-    """Return the message with only the lines that the reference names."""
     if reference.line is None:
         return message
     lines = split_lines(message_as_text(message))

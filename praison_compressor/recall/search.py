@@ -162,7 +162,6 @@ def _further_lines(best: Sequence[Match]) -> str:
 
 
 def _alike_row(matches: Sequence[Match]) -> Iterator[str]:
-    """Yield a row of similar matches, if any."""
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
     shown = ", ".join(references[:MOST_NAMED]) + " …" * (len(references) > MOST_NAMED)
     if references:
@@ -175,7 +174,6 @@ def lacking_words(query: str, texts: Sequence[str]) -> str:
 
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
-    """Return the line with the number of matches."""
     texts = [message_as_text(each.hit.message) for each in found]
     is_whole, is_complete = found[0].hit.is_whole, found[0].hit.is_complete
     is_exact = len(found) < (MOST_COUNTED_MESSAGES if is_whole else MOST_PARTIAL_HITS)
@@ -257,7 +255,6 @@ class _QuotedMatches:
         self.lines.append("\n".join([head, text, *following, *self._results(match, around)]))
 
     def _text(self, match: Match) -> str:
-        """Return the passage, or `REPEATED`."""
         is_repeated = len(match.text) > LEAST_REPEATED_CHARS and match.text in self.answered
         return REPEATED if is_repeated else match.text + match.definition
 
@@ -282,7 +279,6 @@ class _QuotedMatches:
         return [f"[{shown}]{_stated('', numbers, rest)}", *texts]
 
     def _answered_call(self, around: Neighbourhood, ordinal: int) -> str:
-        """Return the call that a result answers, with its reference, or ""."""
         for answered in around.calls_answered_by(ordinal):
             place, call = around.place(answered.at), answered.call
             if place not in self.chosen or len(call_as_text(call)) <= MOST_CALL_CHARS:
@@ -291,7 +287,6 @@ class _QuotedMatches:
         return ""
 
     def _results(self, match: Match, around: Neighbourhood) -> list[str]:
-        """Return the results of a passage's calls."""
         calls = _calls_in(match)
         # A call written as text has the id "".
         answered = dict.fromkeys(
@@ -303,7 +298,6 @@ class _QuotedMatches:
         return [self._result(match, around, at) for at in answered]
 
     def _result(self, match: Match, around: Neighbourhood, at: int) -> str:
-        """Return a result within the room left."""
         place = around.place(at)
         ranked = next((each for each in self.ranked if each.place == place), None)
         result = self.chosen.get(place) or ranked or _missing_part(match, around, at)
@@ -317,7 +311,6 @@ class _QuotedMatches:
 
 
 def _missing_part(match: Match, around: Neighbourhood, at: int) -> Match:
-    """Return the passage of a result with the terms that `match` lacks."""
     shown = terms_in(match.text, match.wanted)
     missing = [term for term in match.wanted if term.text not in shown]
     return best_match(around.place(at), around.messages[at], around.lines(at), missing)
@@ -345,7 +338,6 @@ def _stated(size: str, numbers: str, after: Reference | None) -> str:
 
 
 def _calls_in(match: Match) -> set[str]:
-    """Return the ids of the passage's calls, only matching ones if any."""
     result = result_text(match.source.message)
     first = len(split_lines(result)) + 1 if result else 1
     quoted, matching = set(), set()
@@ -361,7 +353,6 @@ def _calls_in(match: Match) -> set[str]:
 
 
 def _shorten_call(call: ToolCall) -> str:
-    """Return a call on one line, shortened."""
     # A call without an id is a text, and its end says what to do.
     values = argument_values(arguments_of(call)) if call.id else [call.arguments]
     short, half = one_line(", ".join(map(_shorten_path, values))), MOST_CALL_CHARS // 2

@@ -195,7 +195,6 @@ def _read_attribute(summarizer: Any, name: str, kind: type[T] | tuple[type[T], .
 
 
 def _check_reply(reply: Any) -> SummaryReply:
-    """Return the reply; raise TypeError if a field has another type."""
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
     if not isinstance(reply.usage, Usage):

@@ -138,7 +138,6 @@ def render_messages(messages: Iterable[Message]) -> list[str]:
 
 
 def _split_results(message: Message) -> tuple[Sequence[Message], Message | None]:
-    """Return a message's results, and the rest or None."""
     if is_result(message):
         return [message], None
     results = result_blocks(message)

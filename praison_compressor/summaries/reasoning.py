@@ -148,7 +148,6 @@ def _mark_outside_code(mark: re.Pattern[str], text: str, start: int) -> re.Match
 
 
 def _end_of_reasoning(nested: re.Pattern[str], text: str, start: int) -> int:
-    """Return where the reasoning ends, its closing mark included."""
     depth, end = 1, len(text)
     for match in nested.finditer(text, start):
         if match.lastgroup == "opens":

@@ -147,13 +147,11 @@ def plan_parts(
 
 
 def _free_tokens(window: int, brief: Brief, tokens: TokenCounter) -> int:
-    """Return the window's tokens for messages and answer."""
     empty = _request_for(brief, [""])
     return int(window * WINDOW_MARGIN) - tokens.messages(empty.messages)
 
 
 def _most_parts(calls: int, texts_per_merge: int) -> int:
-    """Return the most parts that `calls` can write and merge."""
     merges = {n: -(-(n - 1) // (texts_per_merge - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 

@@ -234,7 +234,6 @@ def _shares_few_words(words: set[str], source_words: set[str]) -> bool:
 
 
 def _phrases(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the text's phrases of `PHRASE_WORDS`."""
     words = [*_word_tokens(text)]
     for at in range(len(words) - PHRASE_WORDS + 1):
         phrase = tuple(words[at : at + PHRASE_WORDS])
@@ -243,7 +242,6 @@ def _phrases(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
-    """Return the beginnings of plain words, and the words with digits."""
     plain = {word[:4] for word in words if word.isalpha() and len(word) > 3}
     return plain, {word for word in words if len(word) > 1 and any(map(str.isdigit, word))}
 

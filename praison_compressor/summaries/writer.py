@@ -83,7 +83,6 @@ class SummaryWriter:
     # -------------------------------------------------------------- secrets
 
     def _redact(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
-        """Return the brief without secrets, and the number of secrets."""
         if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
         redact = Redactor(self.config.namespace).redact
@@ -101,7 +100,6 @@ class SummaryWriter:
     # -------------------------------------------------------------- with a model
 
     def _choose_summarizer(self, model: str | None) -> Summarizer | None:
-        """Return the application's summarizer, else litellm's, else None."""
         config = self.config
         name = model or config.auxiliary_model
         if self.summarizer is not None or not name:
@@ -226,7 +224,6 @@ class Composition:
         return SegmentText(message, self.method)
 
     def _carry_prose(self, most_tokens: int) -> str:
-        """Return the folded prose, each text cut to an equal share."""
         texts = self.brief.folded
         whole = "\n\n".join(texts)
         if self.tokens.text(whole) <= most_tokens:
@@ -236,7 +233,6 @@ class Composition:
         return "\n\n".join(filter(None, shortened))
 
     def _add_quotes(self, prose: str, quotes: Quotes, most_tokens: int) -> Message:
-        """Return the framed prose and quotes."""
         budget = most_tokens - self._size(self._join(prose, "-"))
         while budget > 0 and (text := self._quote(quotes, prose, budget)):
             message = self._frame(self._join(prose, text))

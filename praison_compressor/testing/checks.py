@@ -160,7 +160,6 @@ def _check_calls(calls: Any, path: str) -> None:
 
 
 def _function_of(holder: JSON, path: str) -> JSON:
-    """Return the `function` of a tool or call, else refuse."""
     if string_under(holder, "type", path) != "function":
         refuse_value(f"{path}.type", holder["type"], ["function"])
     return as_object(holder.get("function"), f"{path}.function")

@@ -220,7 +220,6 @@ def _rounds_done(asked: Asked) -> int:
 
 
 def _schema_arguments(tool: JSON, nth: int) -> JSON:
-    """Return arguments that fit a tool's schema."""
     schema = tool.get("parameters") or {}
     required: Iterable[str] = schema.get("required") or schema.get("properties") or ()
     properties = schema.get("properties") or {}

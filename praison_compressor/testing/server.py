@@ -174,7 +174,6 @@ class LocalProvider:
             record.ended_at = time.monotonic() - self._made_at
 
     def _admit(self, protocol: ChatCompletions, record: Recorded, raw: bytes) -> None:
-        """Read, check and count a request, or raise `Refusal`."""
         body = record.body = parse_body(raw)
         record.model = str(body.get("model") or "")
         record.stream = bool(body.get("stream"))
@@ -253,7 +252,6 @@ class LocalProvider:
 
 
 def _as_answerer(answers: Answers) -> Answerer:
-    """Return answers as a callable."""
     if callable(answers):
         return answers
     left = iter(answers)
@@ -261,7 +259,6 @@ def _as_answerer(answers: Answers) -> Answerer:
 
 
 def _prefix_digests(asked: Asked) -> list[bytes]:
-    """Return a digest of each prefix of the messages."""
     choice = asked.body.get("tool_choice")
     # Anthropic's cache depends on these choices.
     is_forced = isinstance(choice, dict) and choice.get("type") in ("any", "none", "tool")

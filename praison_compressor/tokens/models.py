@@ -164,7 +164,6 @@ def bare_names(model: str | None) -> list[str]:
 
 
 def _candidate_names(model: str | None) -> Iterator[str]:
-    """Yield the name, then shorter ones."""
     seen, routed = {""}, model or ""
     while True:
         for name in _spellings(routed):
@@ -338,7 +337,6 @@ def _openai_vocabulary(name: str, *, exact: bool) -> Vocabulary:
 
 
 def _joint_counter(encoding: Any) -> CountPieces | None:
-    """Return a function that counts many texts at once, or None."""
     encode = getattr(encoding._core_bpe, "encode_to_tiktoken_buffer", None)
     if encode is None:
         return None

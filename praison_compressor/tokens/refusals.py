@@ -204,7 +204,6 @@ def overflow_of(
 
 
 def _clean_text(errors: list[BaseException], own_texts: Iterable[str]) -> str:
-    """Return the errors' text without the request's words and without codes."""
     text = " ".join(map(_coded_text, errors))
     for own in own_texts:
         if len(own) >= LEAST_ECHO_CHARS:
@@ -220,7 +219,6 @@ _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s
 
 
 def _minute_limit(text: str, sent: int) -> Overflow | None:
-    """Return a limit per minute below the request, or None."""
     match = _PER_MINUTE.search(text)
     if match is None:
         return None

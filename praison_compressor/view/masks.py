@@ -342,7 +342,6 @@ def _lines_within(lines: Sequence[str], chars: int) -> int:
 
 
 def _line_ends(text: str, lines: Sequence[str]) -> list[int]:
-    """Return the end of each line, its line break included."""
     ends, at = [], 0
     for line in lines:
         at += len(line)
