@@ -19,7 +19,6 @@ PATH_ARGUMENTS = frozenset(
     "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "
     "relativepath relativeworkspacepath sourcepath targetfile uri".split()
 )
-"""Arguments that are a file's path."""
 CACHED_CALLS = 64  # several functions read the same call in turn
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
 _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)

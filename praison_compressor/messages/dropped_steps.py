@@ -42,7 +42,6 @@ class CarriedHistory:
 
     exchanges: tuple[Exchange, ...] = ()
     turn: Hashable = None
-    """The newest request's turn."""
     length: int = 0
     """Messages in the host's list before that turn's question."""
     bound: int = 0
@@ -82,7 +81,6 @@ class CompletedRequest(NamedTuple):
     carried: CarriedHistory
     """The conversation's messages, with this request's."""
     restored: list[Message]
-    """The messages that the host dropped."""
     foreign: list[Message]
     """Restored messages by another model."""
 

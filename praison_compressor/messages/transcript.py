@@ -107,7 +107,6 @@ class Exchange:
     question: CachedMessage | None
     """None: the list begins with another message."""
     work: tuple[CachedMessage, ...] = ()
-    """The messages between question and answer."""
     answer: tuple[CachedMessage, ...] = ()
     """The answer, and all up to the next question."""
     is_open: bool = False

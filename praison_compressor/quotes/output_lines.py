@@ -79,7 +79,6 @@ _SAYS_NOTHING = re.compile(
 _SHOWN_LINE = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
 
 _REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
-"""Tools whose result is another agent's report."""
 
 # The line with a report's conclusion; if that is a heading, the line below it.
 _CONCLUDES = re.compile(

@@ -53,7 +53,6 @@ class QuoteEntry(NamedTuple):
     """One entry of a section."""
 
     at: int
-    """Index of the message, or -1."""
     rank: tuple[int, ...]
     """The lowest ranks are printed first."""
     body: str
@@ -95,7 +94,6 @@ class _Part(NamedTuple):
     ratio: float
     """Tokens a byte, estimated from some entries."""
     left: Sequence[QuoteEntry]
-    """Entries that are not printed."""
     note: int
     """Tokens for the part's own note; 0: the text's last note counts for this part."""
     text: str = ""

@@ -37,9 +37,7 @@ UNCUT_SHARE = 1.25
 TEXT_TOKENS, TABLE_TOKENS = 300, 400
 """Tokens of a search's answer without and with a table or a whole block."""
 TURN_TOKENS = 4_000
-"""Most tokens of a turn's answers."""
 FOOTER_TOKENS = 14
-"""Tokens of an answer's last line."""
 
 IN_VIEW = 3
 """Most messages in view that are shown if no archived message matches."""
@@ -47,7 +45,6 @@ IN_VIEW = 3
 APIS = ("chat", "messages", "responses")
 
 _CUT = re.compile(r"^(?:\[… |\((?:go on|cut at|more|the rest)\b)", re.M)
-"""Marks of what is left out."""
 _QUOTE_MARKS = "\"'`“”"
 _BETWEEN_REFERENCES = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
@@ -59,11 +56,8 @@ class Recall:
     """Search and read one session's archive, within a budget of tokens."""
 
     store: Callable[[], Store]
-    """Return the store."""
     session: Callable[[], Session]
-    """Return the session."""
     count: Callable[[str], int]
-    """Return the tokens of a text."""
     turn: Callable[[], Hashable] | None = None
     """Return the agent's turn; a new turn has a new budget."""
     turn_tokens: int | None = TURN_TOKENS

@@ -19,7 +19,6 @@ from .layout import length_without_ending, line_numbers, shared_endings, split_l
 from .references import Reference
 
 EMPTY = "(empty)"
-"""Shown for an empty result."""
 FOLLOWING_LINES = 40
 """Most lines that the reference after a passage names."""
 NEIGHBOURS = 32

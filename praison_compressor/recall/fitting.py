@@ -36,7 +36,6 @@ LEAST_BESIDE_CHARS = 80
 HALVINGS = 6
 """Most bisection steps for the share of each message."""
 LINES_AROUND = 12
-"""Lines before and after a named line."""
 
 ENDING_MARK = "\n(end; left out: a closing note that other messages repeat)"
 
@@ -58,7 +57,6 @@ class Fitting:
     """Fit texts into a budget."""
 
     count: Callable[[str], int]
-    """Return the tokens of a text."""
     read_on: Callable[[str], str]
     """Return how an agent reads on at a reference."""
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 LONG_LINE, WRAPPED = 400, 200
 """Characters. Longer lines are wrapped, because JSON is often one line."""
 PACKED = 120
-"""Most characters of a line with several members."""
 
 _JSON_TOKEN = re.compile(
     r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^\s"'{}\[\],:]+|.""", re.DOTALL
@@ -138,7 +137,6 @@ def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[
 _NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 """A line number that a tool puts before a line."""
 _NUMBER = re.compile(r"^\s*(\d{1,9})[→\t]")
-"""A line number that `unnumbered` removes."""
 LEAST_LISTED = 3
 """Fewer numbered lines keep their numbers."""
 
@@ -254,11 +252,8 @@ def is_noise(line: str) -> bool:
 
 
 ENDING_LINES = 12
-"""Most lines of an ending."""
 LEAST_SHARING_TEXTS = 3
-"""Texts that must share an ending's line."""
 LEAST_ENDING_CHARS = 120
-"""A shorter ending is not left out."""
 
 
 def shared_endings(texts: Iterable[str]) -> frozenset[str]:
@@ -300,7 +295,6 @@ LIKE = 3
 _ENDS_A_CELL = frozenset(";\n")
 
 Record = tuple[str, dict[str, str]]
-"""Path of an object, and its values by key."""
 
 
 class Row(NamedTuple):

@@ -37,7 +37,6 @@ from .references import Reference
 OVERRUN = 2
 """A block up to this ratio of its room is not cut."""
 ROW_CHARS = 50
-"""Most characters of a row's words."""
 
 
 class FoundMessage(NamedTuple):

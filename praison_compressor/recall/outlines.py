@@ -34,19 +34,15 @@ from ..quotes.output_lines import is_failure
 from .layout import is_noise
 
 STEPS_A_LINE = 8
-"""Most steps of a row."""
 QUOTE_CHARS = 110
 COMMON_FROM = 3
 """A line of at least this number of messages is common: the line describes none of them."""
 HEAD_LINES, HEAD_CHARS = 12, 2_000
 """Lines and characters that are searched for a line that is not common."""
 NAMES_A_ROW = 4
-"""Most files or arguments of a row."""
 NAME_CHARS = 50
 SCANNED_CHARS = 300
-"""Characters of a command that are searched for files."""
 MASKS = 5
-"""Most masked outputs of a row."""
 _NUMBER = re.compile(r"\d+")
 _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 

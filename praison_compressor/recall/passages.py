@@ -34,7 +34,6 @@ CONTEXT = 300
 WORTH = 0.6
 """Passages with a smaller share of the best score are left out."""
 MOST_DEFINITION_CHARS = 150
-"""Longer lines define nothing."""
 MOST_LINES = 200
 """Most matching lines that are compared."""
 
@@ -54,12 +53,12 @@ class Term:
     """A phrase, identifier or word of a query."""
 
     text: str
-    """In lower case."""
+    """The term in lower case."""
     weight: float
     parts: tuple[str, ...] = ()
     """An identifier's words; they also match side by side."""
     written: str = ""
-    """In the query's case."""
+    """The term in the query's case."""
 
 
 @dataclass(frozen=True)

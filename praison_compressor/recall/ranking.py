@@ -25,15 +25,12 @@ from .passages import (
 )
 
 MOST_RANKED_MESSAGES = 24
-"""Messages whose passages are ranked."""
 SHORT_CALL_CHARS = 200
 """Longest call whose words count for its result."""
 MOST_BLOCK_CHARS = 800
-"""Most characters of a block."""
 WIDEN_FACTOR = 2
 """Factor for the lines around a match."""
 LEAST_FILLING_CHARS = 200
-"""Least characters for a further passage."""
 REPEATED_SHARE, REPEATED_LINES = 0.03, 4
 """Bonus for each line with the best score; most lines counted."""
 ALIKE_WORDS_SHARE = 0.8

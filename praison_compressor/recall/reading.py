@@ -21,7 +21,6 @@ from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
 from .search import find_messages, lacking_words, search_answer
 
 LEAST_TOKENS = 100
-"""Least tokens of an answer."""
 PASSAGES = 4
 """Most passages if `about` is given."""
 ABOUT_SHARE = 0.72
@@ -35,11 +34,9 @@ BESIDE_DIVISOR = 7
 ROW_CHARS = 200
 """Longest row of the user's words, in characters."""
 OUTLINE_CHARS = 1_000
-"""Longest row of an outline, in characters."""
 GAPS_TOKENS, HEAD_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 10, 40, 34
 """Tokens for gap references, a message's head, the frame, the last line."""
 QUERY_CHARS = 60
-"""Most characters of a repeated query."""
 
 _GO_ON = "go on: "
 _GAP_LINE = re.compile(r"^\[… (s\d+\.(\d+):\d+-\d+) …\]$", re.M)
@@ -52,7 +49,6 @@ class Reading:
     archive: SessionArchive
     fitting: Fitting
     references: Sequence[Reference]
-    """All references of the call."""
     about: str
     """Words to search for; "": read everything."""
     answered: str = ""

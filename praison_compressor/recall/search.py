@@ -25,18 +25,15 @@ from .references import Reference, in_runs
 MOST_COUNTED_MESSAGES = 400
 """Most messages that a search counts and may quote."""
 MOST_PASSAGES_PER_MESSAGE = 2
-"""Most passages of one message, if several messages match."""
 MOST_NAMED = 8
 """Most line numbers, and most references of similar messages."""
 MOST_CALL_CHARS = 80
 PATH_NAMES = 4
 """Names that a shortened path keeps, the last ones."""
 RESULT_CHARS = 300
-"""Least characters for a result."""
 OTHERS_DIVISOR = 3
 """Rows of other messages get at most 1 / OTHERS_DIVISOR of an answer."""
 CHARS_PER_TOKEN = 2.7
-"""Characters of quoted lines a token."""
 HEAD_TOKENS = 80
 """Tokens of an answer without its quoted lines."""
 MOST_LACKING_CHARS = 100
@@ -61,7 +58,6 @@ class SearchAnswer:
     """What a search found."""
 
     count: str
-    """The line with the number of matches."""
     passages: list[str]
     """The best passages, each with its call and results."""
     rows: list[str]
@@ -73,7 +69,6 @@ class SearchAnswer:
     after: str
     """Reference of the lines after the best passage, or ""."""
     room: int
-    """Tokens of the answer."""
     others_room: int
     """Tokens of `others` with words; 0: only references."""
 

@@ -18,12 +18,12 @@ FIRST_COOLDOWN = {"quota": 1, "auth": 2}
 """Kind of failure → index of its first cooldown; other kinds: 0."""
 
 LASTING_KINDS = {"auth", REFUSED}
-"""A longer segment does not end their cooldown."""
+"""A longer segment does not end the cooldown after such a failure."""
 
 RETRY_GROWTH = 1.5  # factor: a segment that has grown by it ends the cooldown
 
 MOST_FAILURES = 1_024
-"""Failures held, the newest."""
+"""Failures that are remembered, the newest."""
 
 
 class _Cooldown(NamedTuple):

@@ -181,7 +181,6 @@ def route_of(request: Mapping[str, Any]) -> Route:
 _REASONERS = re.compile(
     r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)"
 )
-"""Names of models that think before they write."""
 
 
 def _call_litellm(litellm: Any, request: dict[str, Any]) -> Any:

@@ -51,7 +51,7 @@ class SummaryRequest:
 
     messages: list[Message]
     transcript: str = ""
-    """A summary must not copy it."""
+    """A summary must not copy the transcript."""
     summaries: str = ""
     """Earlier or partial summaries; a summary may copy them."""
 

@@ -24,7 +24,6 @@ class Brief:
     model_messages: tuple[Message, ...]
     """What the model reads: no messages with prose in `folded`."""
     text_tokens: int
-    """Most tokens of the framed message."""
     prose_tokens: int
     """Tokens of prose to ask of the model; 0: no model."""
     quote_tokens: int
@@ -36,7 +35,6 @@ class Brief:
     references: tuple[str, ...] = ()
     """References of the messages; (): no recall tools."""
     folded: tuple[str, ...] = ()
-    """Prose of the summaries that this one replaces."""
     earlier: tuple[str, ...] = ()
     """Prose of the older summaries that stay in the view."""
     visible: str = ""

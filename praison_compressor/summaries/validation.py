@@ -67,7 +67,6 @@ FLAWS = (
     Flaw("unrelated", lambda text, asked: not is_about(text, asked.source), "no shared rare words"),
     Flaw("no order", lambda text, asked: is_shuffled(text, asked.source), "words in no order"),
 )
-"""Checked in order."""
 
 
 # -------------------------------------------------------------- finish reasons
@@ -299,7 +298,6 @@ _REQUEST_WORDS = frozenset(
         "user assistant system tool result calls"
     )
 )
-"""Words of the request, which are no evidence."""
 
 
 # -------------------------------------------------------------- the order of words

@@ -56,7 +56,6 @@ MESSAGE_KEYS = {
     "assistant": {*COMMON_KEYS, *"refusal audio annotations tool_calls function_call".split()},
     "tool": {*COMMON_KEYS, "tool_call_id"},
 }
-"""Keys of a message, by role."""
 
 TEXT_PART = {"text": {"type", "text"}}
 CONTENT_PARTS = {

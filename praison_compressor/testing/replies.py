@@ -156,11 +156,9 @@ class Worker:
     """
 
     calls: int | Callable[[Asked], int] = 0
-    """Rounds of calls in a turn."""
 
     _: KW_ONLY
     parallel: int = 1
-    """Calls in a round."""
 
     tool: str | None = None
     """None: all tools in turn."""

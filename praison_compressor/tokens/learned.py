@@ -54,7 +54,6 @@ class Trial:
     former_window: int
     refusal: Overflow
     sent: int
-    """Our count of the refused request."""
     prompt_tokens: int | None
     """The provider's count of the first refused request."""
 

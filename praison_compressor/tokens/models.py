@@ -37,7 +37,6 @@ class Limits:
     output: int | None
     """Tokens of one answer; None: unknown."""
     source: str
-    """The table or option with the window."""
     guessed: bool
 
 
@@ -223,7 +222,6 @@ class Vocabulary:
     """Count a text's tokens for a model."""
 
     source: str
-    """The vocabulary's name."""
     exact: bool
     """Whether the vocabulary is the model's own."""
     count_piece: Callable[[str], int]

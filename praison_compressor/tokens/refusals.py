@@ -152,7 +152,6 @@ _PROMPTS = _compile(
 )
 
 _EXCESS = _compile(r"(?:exceed\w*|over|longer)[^.\d]{0,40} by (?:about )?N")
-"""Excess tokens."""
 
 # The first pattern counts the answer as requested too.
 _ANSWER_PART = _compile(r"N(?: tokens)? (?:in|for) the (?:completion|output)")

@@ -73,7 +73,6 @@ class Budget:
     """Expected tokens of the next summary's quotes."""
     most_quote_tokens: int
     fold_tokens: int
-    """Most tokens of a fold."""
     user_quote_tokens: int = 0
     """Least tokens to quote each user message; 0: `most_quote_tokens` limits all quotes."""
     min_gain: float = 0.05
@@ -88,7 +87,6 @@ class Budget:
     """Whether the caller requested a size."""
     tail_share: float = TAIL_SHARE
     has_model: bool = False
-    """Whether a model writes prose."""
     is_forced: bool = False
     """Whether to compress below the trigger too."""
     costs: Costs | None = None
@@ -254,7 +252,6 @@ class Job:
     prose_tokens: int = 0
     """Tokens of prose asked of the model; 0: no model is asked."""
     folds: tuple[Segment, ...] = ()
-    """Summaries that the new one replaces."""
 
     @property
     def asks_model(self) -> bool:
@@ -273,7 +270,6 @@ class Plan:
     masks: tuple[int, ...] = ()
     """Tool results to mask; then there are no jobs."""
     excerpts: tuple[int, ...] = ()
-    """Tool results to excerpt."""
 
     @property
     def summarized(self) -> frozenset[int]:

@@ -136,7 +136,6 @@ BRIDGE: Message = {"role": "assistant", "content": "[continued in the next messa
 
 
 QUOTES_OPEN = "Quoted from these messages:"
-"""The line between prose and quotes."""
 
 
 def prose_of(segment: Segment) -> str:
@@ -163,7 +162,6 @@ SHORT_IN_REACH = (
 
 
 LEFT_OUT = "[… lines {} to {} of {} left out, about {} tokens{} …]"
-"""Replaces the lines that an excerpt leaves out."""
 
 READ_ON = ': read_conversation_archive("{}") reads them, search_conversation_archive finds a place'
 """Fills the last "{}" of `LEFT_OUT` if the agent has the recall tools."""

@@ -70,7 +70,6 @@ def mask_line(call: ToolCall, text: str, output: str, reference: str = "") -> st
 # -------------------------------------------------------------- masks
 
 CallsById = Mapping[str, ToolCall]
-"""Call id in the result → call."""
 
 MASK, _, KEEP = POLICIES
 LEAST_MASKED_TOKENS = 200
@@ -194,7 +193,6 @@ class LargeResults(NamedTuple):
 
 
 EXCERPT_SHARE = 0.25
-"""An excerpt's share of the limit for a result."""
 
 
 def large_results(
@@ -290,7 +288,6 @@ class _Gap(NamedTuple):
     """The lines that an excerpt leaves out."""
 
     start: int
-    """First character, from 0."""
     end: int
     first: int
     """First line, from 1."""
