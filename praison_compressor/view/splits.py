@@ -135,7 +135,7 @@ class SummaryPlanner:
     # ---------------------------------------------------------- the first split
 
     def _split_within(self, goal: int) -> Split:
-        """Return the narrowest split whose texts get `LEAST_TEXT_TOKENS` each.
+        """Return the narrowest split that leaves its texts enough tokens.
 
         Else return the widest split that fits, else the one with the shortest tail.
         """
