@@ -112,14 +112,16 @@ class SummaryPlanner:
         return reject_small_gain(self._plan_texts(split), self.view.size(), self.budget)
 
     def split(self) -> Split | None:
-        """Return the split for the target, else for the limit, or None.
+        """Return the split for the target, or None.
+
+        A view above the limit must be split: if the target is too small, take a larger goal.
 
         Raises:
             BudgetTooSmall: the smallest possible view exceeds the limit.
         """
         target, limit, size = self.budget.target, self.budget.limit, self.view.size()
-        # A view as large as the limit would be compressed again in each of the next turns: first
-        # try a goal that leaves them half of the way to the limit (tests/praisonai/test_sessions).
+        # A view as large as the limit would be compressed again in the next turns
+        # (tests/praisonai/test_sessions.py).
         for goal in (target, (target + limit) // 2, limit):
             split = self._split_within(goal)
             if split.fits():
