@@ -103,7 +103,7 @@ class Asked:
         return text_of(users[-1]) if users else ""
 
 
-Answerer: TypeAlias = Callable[[Asked], "Answer | str | Awaitable[Answer | str]"]
+Answerer: TypeAlias = Callable[["Recorded"], "Answer | str | Awaitable[Answer | str]"]
 
 
 @dataclass

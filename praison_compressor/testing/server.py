@@ -199,7 +199,7 @@ class LocalProvider:
         tokens = counter.tools(asked.tools) + counter.messages(asked.messages[:shared])
         return tokens if tokens >= LEAST_CACHED_TOKENS else 0
 
-    async def _answer(self, asked: Asked) -> Answer:
+    async def _answer(self, asked: Recorded) -> Answer:
         answers = (
             answerer
             for match, answerer in reversed(self._routes)

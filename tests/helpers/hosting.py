@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from praisonaiagents import Agent, ExecutionConfig
@@ -31,8 +31,22 @@ LEDGERS = r"L-\d+"
 WORDS = "the parser reads each line and the writer keeps its order "
 
 
+class Served(Protocol):
+    """Where a provider is reached."""
+
+    @property
+    def base_url(self) -> str:
+        """Return the URL of OpenAI's API."""
+
+    @property
+    def url(self) -> str:
+        """Return the URL of Anthropic's API."""
+
+
 @contextmanager
-def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider) -> Iterator:
+def at_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: LocalProvider
+) -> Iterator[LocalProvider]:
     """Give the host the provider in its environment, and nothing of this machine."""
     monkeypatch.setenv("HOME", str(tmp_path))
     # Each would lead to this machine's user; the host remembers the first home that it saw.
@@ -90,7 +104,7 @@ def by_itself(
         yield provider
 
 
-def agent(provider: LocalProvider, path: str, context: Any = None, **more: Any) -> Agent:
+def agent(provider: Served, path: str, context: Any = None, **more: Any) -> Agent:
     """Return an agent on one of the host's client paths."""
     local = {"base_url": provider.base_url, "api_key": "sk-litellm"}
     where: dict[str, Any] = {
@@ -104,7 +118,7 @@ def agent(provider: LocalProvider, path: str, context: Any = None, **more: Any) 
     return Agent(**{**settings, **where, "context": context, **more})
 
 
-def context(provider: LocalProvider, **options: Any) -> CompressorContext:
+def context(provider: Served, **options: Any) -> CompressorContext:
     """Return our options: the provider's window, its model `aux` as the summarizer."""
     given = {
         "context_window": WINDOW,

@@ -6,9 +6,10 @@ from typing import Any
 import httpx
 from hypothesis import strategies as st
 
+from praison_compressor.messages import Message
 from praison_compressor.testing import LocalProvider, Refusal, Rules
 from tests.helpers.provider import Anthropic
-from tests.helpers.transcripts import Message, transcripts, user
+from tests.helpers.transcripts import transcripts, user
 
 
 def use(id: str, name: str = "read_file", **arguments: Any) -> Message:

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import click
+
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor, TokenCounter
 from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
@@ -31,7 +33,8 @@ WITH_TABLES = (OPTIONS, HOST, HOW)
 def commands() -> dict[str, Any]:
     """Return every command of the program by its name, as the parser knows it."""
     program = build()
-    return {name: program.get_command(None, name) for name in program.list_commands(None)}
+    context = click.Context(program)
+    return {name: program.get_command(context, name) for name in program.list_commands(context)}
 
 
 def options_table() -> str:

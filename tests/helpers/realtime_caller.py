@@ -131,12 +131,13 @@ class Caller:
     async def wait(self, *kinds: str) -> Event:
         """Return the next event of these kinds."""
         while True:
-            event = await self._unless_cut_off(self._events.get(), f"waiting for {kinds}")
+            event: Event = await self._unless_cut_off(self._events.get(), f"waiting for {kinds}")
             if event["type"] in kinds:
                 return event
 
     async def _unless_cut_off(self, coming: Any, what: str) -> Any:
         waiting = asyncio.create_task(coming)
+        assert self._loop is not None, "call first"
         await asyncio.wait({waiting, self._loop}, return_when="FIRST_COMPLETED", timeout=10)
         if not waiting.done():
             waiting.cancel()

@@ -190,7 +190,7 @@ class Connection:
             await getattr(self, f"_{_CLIENT_EVENTS[kind][0]}")(event)
         except Refusal as refusal:
             self.server.refusals.append(f"{kind}: {refusal.code}: {refusal}")
-            error = {"type": "invalid_request_error", "code": refusal.code}
+            error: Event = {"type": "invalid_request_error", "code": refusal.code}
             error |= {"message": str(refusal), "event_id": event.get("event_id")}
             await self.send("error", error=error)
 

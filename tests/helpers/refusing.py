@@ -13,8 +13,16 @@ from typing import NamedTuple
 
 import httpx
 import openai
+from praisonaiagents import Agent
 
-from praison_compressor.testing import Answerer, Asked, Failure, LocalProvider, Reply, SummaryModel
+from praison_compressor.testing import (
+    Answerer,
+    Failure,
+    LocalProvider,
+    Recorded,
+    Reply,
+    SummaryModel,
+)
 from tests.helpers.hosting import agent, context, of_agent, turn
 
 WINDOW, BELIEVED, ANSWER = 6_000, 32_000, 512
@@ -79,7 +87,7 @@ class Session(NamedTuple):
 def session(host: LocalProvider, path: str, said: Wording, *, turns: int = TURNS) -> Session:
     """Run one conversation that outgrows the server's window."""
 
-    def answer(asked: Asked) -> Reply | Failure:
+    def answer(asked: Recorded) -> Reply | Failure:
         tokens = asked.prompt_tokens
         if tokens <= WINDOW:
             return Reply("Noted.")
@@ -114,7 +122,7 @@ def reported(host: LocalProvider, path: str, name: str, *, turns: int = TURNS) -
     report, window = REPORTS[name]
     sizes: list[int] = []
 
-    def answer(asked: Asked) -> Reply:
+    def answer(asked: Recorded) -> Reply:
         sizes.append(asked.prompt_tokens)
         asked.prompt_tokens = report(asked.prompt_tokens, len(sizes) - 1)
         return Reply("Noted.")
@@ -137,7 +145,7 @@ def _talk(
     return answers, made.context_compressor.for_model().config.context_window or 0
 
 
-def _chat(made: object, prompt: str) -> str:
+def _chat(made: Agent, prompt: str) -> str:
     try:
         return str(made.chat(prompt) or "")
     except Exception:

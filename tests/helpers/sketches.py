@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from praison_compressor import Segment
 from praison_compressor.messages import Message, digest, read_transcript
 from praison_compressor.view.budget import Budget, Plan
 from praison_compressor.view.plan import plan
-from praison_compressor.view.view import View
+from praison_compressor.view.renderer import ResultRenderer
+from praison_compressor.view.view import Run, View
 from tests.helpers.transcripts import call
 
 
@@ -46,34 +48,35 @@ def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> View:
 
 
 def budget(
-    *, limit: int, trigger: int | None = None, target: int | None = None, **numbers: object
+    *, limit: int, trigger: int | None = None, target: int | None = None, **numbers: Any
 ) -> Budget:
     """Return a budget whose other numbers are 0; its marks are the limit if not given."""
-    nothing = dict.fromkeys(("tail_tokens", "head_tokens", "quote_tokens", "most_quote_tokens"), 0)
+    zero = ("tail_tokens", "head_tokens", "quote_tokens", "most_quote_tokens")
+    nothing: dict[str, Any] = dict.fromkeys(zero, 0)
     nothing |= {"prose_tokens": 100, "fold_tokens": 1_000_000, "min_gain": 0}
-    marks = {"trigger": limit if trigger is None else trigger}
-    marks["target"] = limit if target is None else target
-    return Budget(limit=limit, **marks, **{**nothing, **numbers})
+    nothing |= {"trigger": limit if trigger is None else trigger}
+    nothing |= {"target": limit if target is None else target}
+    return Budget(limit=limit, **{**nothing, **numbers})
 
 
-class Sizes:
+class Sizes(ResultRenderer):
     """A renderer for plans: tokens of masks by message; quotes fill their room."""
 
     def __init__(self, masks: Mapping[int, int] | None) -> None:
-        self._masks = masks or {}
+        self._masks = dict(masks or {})
 
     def measure_excerpts(self, view: View, budget: Budget) -> dict[int, Segment]:
         return {}
 
-    def measure_masks(self, view: View, budget: Budget) -> Mapping[int, int]:
+    def measure_masks(self, view: View, budget: Budget) -> dict[int, int]:
         return self._masks
 
-    def measure_quotes(self, view: View, run: tuple[int, int], room: int, budget: Budget) -> int:
-        return room
+    def measure_quotes(self, view: View, run: Run, most_tokens: int, budget: Budget) -> int:
+        return most_tokens
 
 
 def planned(
-    view: View, given: Budget, masks: Mapping[int, int] | None = None, **flags: bool
+    view: View, given: Budget, masks: Mapping[int, int] | None = None, **flags: Any
 ) -> Plan | None:
     """Return the plan or None; `flags` are fields of the budget."""
     return plan(view, replace(given, **flags), Sizes(masks))

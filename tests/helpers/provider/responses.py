@@ -181,8 +181,8 @@ def _output(reply: Reply, asked: Asked) -> list[JSON]:
 def _item_events(item: JSON, index: int) -> Iterator[JSON]:
     place = {"output_index": index}
     is_text = item["type"] == "message"
-    opened = {**item, **({"content": []} if is_text else {"arguments": ""})}
-    opened["status"] = "in_progress"
+    empty: JSON = {"content": []} if is_text else {"arguments": ""}
+    opened = {**item, **empty, "status": "in_progress"}
     yield {"type": "response.output_item.added", **place, "item": opened}
     yield from (_text_events if is_text else _call_events)(item, {**place, "item_id": item["id"]})
     yield {"type": "response.output_item.done", **place, "item": item}
