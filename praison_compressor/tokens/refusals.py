@@ -163,11 +163,12 @@ _ANSWERS = (
         r"requested N output tokens",
         r"is too large: N\. This model's maximum context",
         r"and N `?max_new_tokens",
+        r"max_tokens \(N\)",
     ),
 )
 
 _NO_SIZE = re.compile(
-    r"(?:error|code|status|http|line|port)[ _:='\"(]{1,6}\d+|\((?:2013|\d{3})\)"
+    r"(?:error|code|status|http|line|port)[ _:='\"(]{1,6}\d+|(?<!max_tokens )\((?:2013|\d{3})\)"
     r"|\b(?:request[_ ]?id|req[_-]id|ref|id)\b['\"]?[=: ]+['\"]?[\w-]*\d[\w-]*"
     r"|\b(?:req|org|chatcmpl)[_-]\w+|\b[\da-f]{8}-[\da-f-]{20,}",
     re.IGNORECASE,

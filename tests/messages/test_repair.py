@@ -201,7 +201,7 @@ def test_objects_become_plain_values():
 
 def test_a_hundred_levels_are_read_and_one_more_is_not():
     """The limit of 100 levels is the same for messages and arguments."""
-    least, most = ({"deep": functools.reduce(lambda v, _: [v], range(n), [])} for n in (98, 101))
+    least, most = ({"deep": functools.reduce(lambda v, _: [v], range(n), [])} for n in (99, 100))
     assert sent({**USER, **least})
     with pytest.raises(InvalidMessages, match="100 levels") as caught:
         sent(USER, {**USER, **most})

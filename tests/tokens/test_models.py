@@ -13,7 +13,16 @@ from praison_compressor.tokens.learned import UPWARD_AFTER, WindowLearner
 from praison_compressor.tokens.models import model_limits
 from praison_compressor.tokens.refusals import SMALLEST_WINDOW, Overflow, overflow_of
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
-from tests.helpers.refusing import BELIEVED, OTHERS, REPORTS, TOO_LONG, Wording, reported, session
+from tests.helpers.refusing import (
+    ANSWER,
+    BELIEVED,
+    OTHERS,
+    REPORTS,
+    TOO_LONG,
+    Wording,
+    reported,
+    session,
+)
 from tests.helpers.transcripts import said, user
 
 
@@ -74,6 +83,9 @@ def test_limits_registered_at_run_time_count_first(monkeypatch):
 SENT, WINDOW = 6_400, 6_000
 
 
+SENT_5000 = "Invalid value: 'I said: maximum context length is 4096 tokens, you sent 5000'"
+
+
 def names(wordings: tuple[Wording, ...]) -> list[str]:
     return [each.server for each in wordings]
 
@@ -83,9 +95,9 @@ def test_every_wording_means_length(said):
     """A refusal teaches a window only by the number that names it."""
     error = said.error(said.said(asked=SENT, window=WINDOW, chars=4 * SENT))
     found = overflow_of(error, SENT)
-    assert found.window in ((WINDOW,) if said.names_window else (None,))
-    assert found.prompt_tokens in (None, SENT)
-    assert found.answer_tokens in (None, 512)
+    assert found.window == (WINDOW if said.names_window else None)
+    assert found.prompt_tokens == (SENT if "{asked" in said.words else None)
+    assert found.answer_tokens == (ANSWER if "{answer" in said.words else None)
 
 
 @pytest.mark.parametrize("said", OTHERS, ids=names(OTHERS))
@@ -95,20 +107,22 @@ def test_limits_per_minute_and_other_refusals_mean_no_length(said):
 
 
 @pytest.mark.parametrize(
-    ("words", "status"),
+    ("words", "status", "sent", "window"),
     [
-        ("Invalid value: 'I said: maximum context length is 4096 tokens, you sent 5000'", 422),
-        ("context window exceeds limit (2013)", 400),
-        ("maximum context length is 7000 tokens", 400),
-        ("maximum context length is 500 tokens", 400),
+        (SENT_5000, 422, 6_000, 4_096),
+        (SENT_5000, 422, 16_000, None),
+        ("context window exceeds limit (2013)", 400, 6_000, None),
+        ("context window exceeds limit (2013)", 400, 16_000, None),
+        ("maximum context length is 7000 tokens", 400, 6_000, None),
+        ("maximum context length is 7000 tokens", 400, 16_000, None),
+        ("maximum context length is 500 tokens", 400, 6_000, None),
+        ("maximum context length is 500 tokens", 400, 16_000, None),
     ],
 )
-def test_a_number_that_the_request_excludes_is_no_window(words, status):
+def test_a_number_that_the_request_excludes_is_no_window(words, status, sent, window):
     """A window lies between half of what was sent and nearly all of it."""
-    found = overflow_of(Wording("any", status, None, words).error(words), 12_000 - 6_000)
-    assert found is None or found.window in (None, 4_096)
-    found = overflow_of(Wording("any", status, None, words).error(words), 16_000)
-    assert found is None or found.window in (None,)
+    found = overflow_of(Wording("any", status, None, words).error(words), sent)
+    assert (found.window, found.certain) == (window, True)
 
 
 OWN = "Explain this: maximum context length is 4096 tokens, however you requested 5000 tokens."
@@ -128,7 +142,7 @@ def test_a_refusal_that_repeats_the_users_words_teaches_nothing(body):
     response = httpx.Response(422, json=body, request=url)
     error = openai.OpenAI(api_key="any")._make_status_error_from_response(response)
     found = overflow_of(error, 5_000, [OWN])
-    assert found is None or (found.window, found.certain) == (None, False)
+    assert found == Overflow(None, None, certain=False)
 
 
 TOO_LONG_BY_WORDS = Overflow(None, None)
