@@ -98,12 +98,11 @@ def test_the_default_tail_is_half_of_what_the_head_leaves(window, grows, asked, 
 @pytest.mark.parametrize("by_model", [False, True])
 @pytest.mark.parametrize("window", [8_000, 24_000, 64_000])
 def test_a_view_fills_its_target(window, by_model):
-    """A view fits its target and fills 95 % of it, unless its tail has the requested tokens."""
+    """A view fits its target and fills 95 % of it, but for a quarter of its tail."""
     kept = compressed(twice(window), window, by_model=by_model)
     assert kept.view <= kept.target
-    # A cut on a turn start may cost a fifth of the tail; more than was asked for is not kept.
-    filled = kept.view + kept.tail / 4 >= 0.95 * kept.target
-    assert filled or kept.tail + kept.step > 20_000
+    # A cut on a turn start may cost a fifth of the tail.
+    assert kept.view + kept.tail / 4 >= 0.95 * kept.target
 
 
 @given(

@@ -147,8 +147,13 @@ def test_a_stream_that_ends_early_leaves_no_turn(host, path):
     assert made.chat(turn(2)) is not None
 
 
-@pytest.mark.parametrize(("window", "words"), [(100_000, 900), (WINDOW, 300), (WINDOW, 900)])
-def test_another_models_request_in_a_turn_is_made_to_fit(host, caplog, monkeypatch, window, words):
+@pytest.mark.parametrize(
+    ("window", "words", "is_whole"),
+    [(100_000, 900, True), (WINDOW, 300, True), (WINDOW, 900, False)],
+)
+def test_another_models_request_in_a_turn_is_made_to_fit(
+    host, caplog, monkeypatch, window, words, is_whole
+):
     """A request of another model inside a turn is shortened only above that model's window."""
     monkeypatch.setitem(litellm.model_cost, "small-local", {"max_input_tokens": window})
     host.set_window(window, "small-local")
@@ -169,7 +174,7 @@ def test_another_models_request_in_a_turn_is_made_to_fit(host, caplog, monkeypat
     with caplog.at_level(logging.DEBUG, logger="praison_compressor.praisonai.agent_requests"):
         assert made.chat(turn(0)) == "Noted."
     (sent,) = host.for_model("small-local")
-    assert (sent.messages[-1]["content"] == asked) == (words == 300 or window > WINDOW)
+    assert (sent.messages[-1]["content"] == asked) == is_whole
     assert host.refused == []
     assert len([r for r in caplog.records if "not recorded" in r.getMessage()]) == 1
 

@@ -19,9 +19,9 @@ from tests.helpers.api_page import api_page
 
 PUBLIC = set(
     """Balance Bill BudgetTooSmall CompressResult CompressorConfig CompressorError ConfigError
-    ContextCompressor ContextUse Epoch Event Hit HostMoved InvalidMessages LedgerConflict LedgerCorrupt
-    LedgerError MemoryStore NothingShorter Part Preview RequestUsage Segment Session
-    SessionNotFound Store StoreUnavailable Summarizer SummarizerUnavailable SummaryError
+    ContextCompressor ContextUse Epoch Event Hit HostMoved InvalidMessages LedgerConflict
+    LedgerCorrupt LedgerError MemoryStore NothingShorter Part Preview RequestUsage Segment
+    Session SessionNotFound Store StoreUnavailable Summarizer SummarizerUnavailable SummaryError
     SummaryRejected SummaryReply Telemetry TokenCounter Usage __version__ install open_store
     to_items to_messages uninstall""".split()
 )

@@ -1,6 +1,7 @@
 """Files, the plan, instructions, reports and counts: quoted by what protocols certify."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -195,25 +196,24 @@ def test_other_tools_give_no_plan(name, arguments):
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"),
+    ("name", "arguments", "source"),
     [
-        ("read_file", {"path": "AGENTS.md"}),
-        ("Read", {"file_path": "/w/sub/CLAUDE.md"}),
-        ("bash", {"command": "cat .cursorrules"}),
-        ("view", {"path": "skills/pdf/SKILL.md"}),
-        ("read_file", {"path": "policies/refunds.md"}),
-        ("get_policy", {"topic": "refunds"}),
+        ("read_file", {"path": "AGENTS.md"}, "AGENTS.md"),
+        ("Read", {"file_path": "/w/sub/CLAUDE.md"}, "/w/sub/CLAUDE.md"),
+        ("bash", {"command": "cat .cursorrules"}, ".cursorrules"),
+        ("view", {"path": "skills/pdf/SKILL.md"}, "skills/pdf/SKILL.md"),
+        ("read_file", {"path": "policies/refunds.md"}, "policies/refunds.md"),
+        ("get_policy", {"topic": "refunds"}, "get_policy"),
     ],
 )
-def test_instructions_read_are_quoted_with_their_path(name, arguments):
+def test_instructions_read_are_quoted_with_their_path(name, arguments, source):
     """Instructions are recognized by exact file name or by `rule_sources`."""
     content = "# Rules\n\n1. Run `make lint` first.\n2. Never edit generated files."
     sources = ("policies/*.md", "get_policy")
     messages = [user("Go."), *step("a", content, name, **arguments)]
     held = section(quoted(messages, rule_sources=sources), "Instructions read")
     assert "2. Never edit generated files." in held
-    assert next(iter(arguments.values())).removeprefix("cat ") in held or "get_policy" in held
-    assert "[s1.3]" in held
+    assert f"[s1.3] {source}:" in held
 
 
 @pytest.mark.parametrize(
@@ -330,15 +330,24 @@ def busy(turns: int, words: int = 9) -> list[Message]:
     ]
 
 
-@pytest.mark.parametrize("budget", [150, 200, 260, 400])
-def test_a_section_without_room_is_counted(budget):
-    """Each section is shown or counted at any budget."""
+@pytest.mark.parametrize(
+    ("budget", "shown", "calls_left"),
+    [
+        (150, {"The user"}, ["6"]),
+        (200, {"The user"}, ["5"]),
+        (260, {"The user"}, ["4"]),
+        (400, {"The user", "Files"}, []),
+    ],
+)
+def test_a_section_without_room_is_counted(budget, shown, calls_left):
+    """Each section is either shown or counted, at any budget."""
     held = quoted(busy(3, 60), budget)
     nouns = {"The user": "messages of the user", "Files": "files"}
     nouns["Reports"] = "texts of the assistant"
     for title, noun in nouns.items():
-        assert f"## {title}" in held or f" {noun} not shown" in held
-    assert held.count("bash") + held.count("make ") >= 3 or " calls not shown" in held
+        assert (f"## {title}" in held) == (title in shown)
+        assert (f" {noun} not shown" in held) == (title not in shown)
+    assert re.findall(r"(\d+) more calls? not shown", held) == calls_left
     assert "counts not shown" not in held
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Segment
 from praison_compressor.messages import Message, digest, read_transcript, split_steps
-from praison_compressor.view.budget import SMALLEST_SUMMARY_TOKENS, Budget
+from praison_compressor.view.budget import SMALLEST_SUMMARY_TOKENS, Budget, Plan
 from praison_compressor.view.plan import is_due
 from praison_compressor.view.splits import choose_cut
 from praison_compressor.view.view import View
@@ -41,17 +41,26 @@ def summary_of(messages: list[Message], start: int, end: int) -> Segment:
     return Segment("summary", run, rendered, 100, 1_000, "model")
 
 
-@given(transcripts(), st.floats(0, 1), st.integers(0, 2_000))
-def test_an_applied_plan_expands_to_the_messages(messages, share, keep):
-    """Where a plan's summaries are replaced by their runs, the view is the messages."""
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[list[Message], int, Plan]:
+    """Generate messages, a target that they exceed, and the plan that reaches it."""
+    messages = draw(transcripts())
     view = view_of(messages)
     least = view.fixed_tokens() + SMALLEST_SUMMARY_TOKENS
     assume(view.size() > least)
-    target = least + int(share * (view.size() - least))
+    target = least + int(draw(st.floats(0, 1)) * (view.size() - least))
+    keep = draw(st.integers(0, 2_000))
     found = None
     with contextlib.suppress(BudgetTooSmall):
         found = planned(view, exactly(target, protect_last_n_tokens=keep))
     assume(found is not None)
+    return messages, target, found
+
+
+@given(plans())
+def test_an_applied_plan_expands_to_the_messages(made):
+    """Where a plan's summaries are replaced by their runs, the view is the messages."""
+    messages, _, found = made
     runs = [(job.start, job.end) for job in found.jobs]
     summaries = [summary_of(messages, start, end) for start, end in runs]
     replaced = [(s.rendered, messages[a:b]) for s, (a, b) in zip(summaries, runs, strict=True)]
@@ -59,10 +68,28 @@ def test_an_applied_plan_expands_to_the_messages(messages, share, keep):
     rejoined = [next((run for text, run in replaced if text == m), [m]) for m in shown]
     assert list(chain.from_iterable(rejoined)) == messages
     assert all(text in shown for text, _ in replaced)
-    steps = split_steps(messages)
-    assert {end for run in runs for end in run} <= {step.start for step in steps} | {len(messages)}
+
+
+@given(plans())
+def test_a_summary_replaces_whole_steps(made):
+    """A run begins at a step's start and ends at another's, or with the messages."""
+    messages, _, found = made
+    starts = {step.start for step in split_steps(messages)}
+    assert {end for job in found.jobs for end in (job.start, job.end)} <= starts | {len(messages)}
+
+
+@given(plans())
+def test_the_newest_user_message_and_step_are_not_summarized(made):
+    """No summary replaces the newest user message or the newest step."""
+    messages, _, found = made
     newest = max(i for i, message in enumerate(messages) if message["role"] == "user")
-    assert found.summarized.isdisjoint({newest, *steps[-1]})
+    assert found.summarized.isdisjoint({newest, *split_steps(messages)[-1]})
+
+
+@given(plans())
+def test_a_plan_expects_at_most_its_target(made):
+    """The view that a plan expects has at most the target's tokens."""
+    _, target, found = made
     assert found.expected <= target
 
 
