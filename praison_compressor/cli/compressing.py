@@ -97,8 +97,9 @@ def _outcome_blocks(
     yield from (f"  {reason}" for reason in outcome.failures)
     yield from _savings_lines(result)
     yield from _session_notes(given, result, config)
-    for segment in result.segments if show else ():
-        yield from with_title("summary", unframe(segment.rendered))
+    if show:
+        for segment in result.segments:
+            yield from with_title("summary", unframe(segment.rendered))
 
 
 def _compress(given: TranscriptArguments, config: CompressorConfig) -> Outcome:

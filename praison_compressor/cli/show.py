@@ -136,7 +136,8 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
             states.append(UNDONE)
         else:
             states.append(FOLDED if any(run <= other for other in later) else IN_VIEW)
-        later += [run] if run else []
+        if run:
+            later.append(run)
     return states[::-1]
 
 

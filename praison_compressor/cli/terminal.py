@@ -326,7 +326,8 @@ def _parse_lines(text: str, whole_error: ValueError) -> list[Any]:
     values: list[Any] = []
     for number, line in enumerate(text.split("\n"), 1):
         try:
-            values += [json.loads(line)] if line.strip() else []
+            if line.strip():
+                values.append(json.loads(line))
         except json.JSONDecodeError as error:
             # If the first line is no JSON, the file is one broken value.
             raise (ValueError(_position(error, number)) if values else whole_error) from error

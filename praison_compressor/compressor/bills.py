@@ -118,9 +118,11 @@ class Bill:
 
 
 def _usage_text(usage: RequestUsage) -> str:
-    parts = [f"{short_count(usage.cache_read_tokens)} cached"] if usage.cache_read_tokens else []
-    written = usage.cache_write_tokens + usage.cache_write_1h_tokens
-    parts += [f"{short_count(written)} written to the cache"] if written else []
+    parts = []
+    if usage.cache_read_tokens:
+        parts.append(f"{short_count(usage.cache_read_tokens)} cached")
+    if written := usage.cache_write_tokens + usage.cache_write_1h_tokens:
+        parts.append(f"{short_count(written)} written to the cache")
     inner = f" ({', '.join(parts)})" if parts else ""
     read, answered = map(short_count, (usage.prompt_tokens, usage.completion_tokens))
     return f"{read} input{inner}, {answered} output"

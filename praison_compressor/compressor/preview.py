@@ -182,7 +182,8 @@ def _part_sizes(view: View, part_of: Mapping[int, str]) -> dict[str, list[int]]:
         sizes[name].append(view.message_tokens(index))
     sizes["summaries"] += [segment.tokens for segment in view.summaries()]
     sizes["summaries"] += view.bridges(0, len(view.tokens))
-    sizes["head"] += [view.pinned_tokens()] if view.pinned_tokens() else []
+    if view.pinned_tokens():
+        sizes["head"].append(view.pinned_tokens())
     return sizes
 
 

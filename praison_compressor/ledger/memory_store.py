@@ -73,8 +73,9 @@ class _MemorySession:
 
     def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[str, Message, HitPlace]]:
         """Yield (content digest, message, place) of recorded and archived messages."""
-        for message in () if archived_only else skeleton_messages(self.skeleton):
-            yield content_digest(message), message, (self.session.id, "", 0)
+        if not archived_only:
+            for message in skeleton_messages(self.skeleton):
+                yield content_digest(message), message, (self.session.id, "", 0)
         for entry in self.session.entries:
             for ordinal, original in enumerate(entry.originals):
                 if original.message is not DROPPED:

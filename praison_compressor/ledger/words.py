@@ -166,8 +166,9 @@ def _partner_phrases(
     of_partner = dict.fromkeys(own, frozenset[str]())
     for run in runs:
         near = [digest for digest in run if digest in own]
-        messages = [documents[digest].message for digest in near]
-        for pair in pair_calls(messages) if near[1:] else ():
+        if len(near) < 2:
+            continue
+        for pair in pair_calls([documents[digest].message for digest in near]):
             if pair.is_answered:
                 call, result = near[pair.at], near[pair.answered_at]
                 of_partner[call] |= own[result]

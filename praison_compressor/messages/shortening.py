@@ -44,10 +44,11 @@ def keep_ends(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     thin = text
-    for keep in (*KEPT_LINES, 2) if text.count("\n") > BLOCK_LINES else ():
-        thin = thin_blocks(text, keep)
-        if len(thin) <= most:
-            return thin
+    if text.count("\n") > BLOCK_LINES:
+        for keep in (*KEPT_LINES, 2):
+            thin = thin_blocks(text, keep)
+            if len(thin) <= most:
+                return thin
     first = most * 3 // 5
     head, tail = thin[:first], thin[-(most - first) :]
     head = head[: next((a + len(s) for s in _STOPS if (a := head.rfind(s)) >= first // 2), first)]

@@ -319,8 +319,8 @@ def restore_session(agent: Any, agent_compressor: AgentCompressor) -> None:
 
 
 def _stored_history(agent: Any) -> Sequence[Message]:
-    # The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls
-    # the messages match no segment.
+    # The host restores only roles and contents (`MemoryMixin._init_session_store`). Without
+    # their calls the messages match no segment.
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
     stored: Sequence[Message] = read(name) if read is not None and name else ()

@@ -173,7 +173,8 @@ class ConversationFinder:
         """Return the messages without the host's copy of the newest ones.
 
         With `memory={"history": True}` the host sends a copy before the history itself
-        (agent/chat_mixin.py:1049). The copy begins later on every turn, so no summary would match.
+        (`ChatMixin._build_messages`). The copy begins later on every turn, so no summary would
+        match.
         """
         history = list(self.history or ())
         users = [i for i, message in enumerate(history) if message.get("role") == "user"]
@@ -214,11 +215,12 @@ class ConversationFinder:
     ) -> Conversation | None:
         """Return the conversation that the module's rules find, or None."""
         pool = self.conversations.with_host_id(host_id)
-        for conversation in pool if history is not None else ():
-            digests = conversation.digests
-            is_same_list = bool(digests) and conversation.history is history
-            if is_same_list and earlier[: len(digests)] == digests:
-                return conversation
+        if history is not None:
+            for conversation in pool:
+                digests = conversation.digests
+                is_same_list = bool(digests) and conversation.history is history
+                if is_same_list and earlier[: len(digests)] == digests:
+                    return conversation
         if host_id is not None:
             return _most_shared(pool, earlier)
         count_hits = self.conversations.count_hits
@@ -237,9 +239,10 @@ class ConversationFinder:
         store = self._compressors.open_ledger()
         pins = () if unused is None else unused.pinned
         stored = [*stored_sessions(store, self._compressors.config.namespace, host_id)]
-        for session in () if conversations.with_host_id(host_id) else stored:
-            if has_any_message(store, session, earlier):
-                return Conversation(session.id, host_id, digests=earlier, pinned=pins)
+        if not conversations.with_host_id(host_id):
+            for session in stored:
+                if has_any_message(store, session, earlier):
+                    return Conversation(session.id, host_id, digests=earlier, pinned=pins)
         is_taken = host_id in {session.id for session in stored}
         return Conversation(new_session_id(host_id) if is_taken else host_id, host_id, pinned=pins)
 
@@ -276,7 +279,9 @@ def is_host_summary(message: Message) -> bool:
 def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None:
     """Return the last index at which `run` begins in `messages`, or None."""
     size = len(run)
-    starts = range(len(messages) - size, -1, -1) if size else ()
+    if size == 0:
+        return None
+    starts = range(len(messages) - size, -1, -1)
     return next(
         (i for i in starts if messages[i] == run[0] and list(messages[i : i + size]) == run), None
     )

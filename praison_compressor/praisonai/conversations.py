@@ -304,9 +304,10 @@ class Conversations:
     def count_hits(self, conversation: Conversation, before: Collection[str]) -> int:
         """Count the messages that identify only this conversation."""
         hits = conversation.identifying.intersection(before)
-        for other in self.newest() if hits else ():
-            if other is not conversation:
-                hits = hits.difference(other.first_sent, other.identifying)
+        if hits:
+            for other in self.newest():
+                if other is not conversation:
+                    hits = hits.difference(other.first_sent, other.identifying)
         return len(hits)
 
     def bound_journals(self) -> None:

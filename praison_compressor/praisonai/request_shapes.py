@@ -159,8 +159,8 @@ def _host_request(
 
 
 def _without_repeats(messages: Sequence[Message]) -> list[Message]:
-    # The host appends the current message although the history has it (llm/llm.py:3006). The next
-    # turn sends the message once, so the requests would begin differently.
+    # The host appends the current message although the history has it (`LLM._build_messages`). The
+    # next turn sends the message once, so the requests would begin differently.
     pairs = zip([None, *messages], messages, strict=False)
     return [new for old, new in pairs if not (new == old and new.get("role") == "user")]
 

@@ -170,8 +170,10 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, kept_steps: 
         lines += describe_excess(tokens, trigger, "keep less, or clear a range by /compact from")
     for part in preview.parts:
         lines += _describe_part(preview, part)
-    lines += [str(kept_steps)] if kept_steps.steps else []
-    lines += [f"{preview.balance}"] if preview.balance is not None else []
+    if kept_steps.steps:
+        lines.append(str(kept_steps))
+    if preview.balance is not None:
+        lines.append(str(preview.balance))
     if preview.would_compress:
         lines.append("/compact keep, /compact from, /compact focus and /pin change it.")
     return "\n".join(lines)
@@ -303,7 +305,8 @@ def describe_status(status: Status) -> str:
     lines = [f"{request}: {status}"]
     if not status.tokens:
         lines = [f"No request by this process yet in session {status.session_id}."]
-    lines += [str(status.bill)] if status.bill.requests else []
+    if status.bill.requests:
+        lines.append(str(status.bill))
     return "\n".join([*lines, *(f"Pinned: {one_line(text)}" for text in status.pinned)])
 
 

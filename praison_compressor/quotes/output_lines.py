@@ -227,9 +227,11 @@ _DECIDING_KEY = re.compile(
 
 def _json_words(text: str) -> str:
     value = shapes.parse_json(text)
+    if not isinstance(value, Mapping):
+        return ""
     members = [
         cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
-        for key, item in (value.items() if isinstance(value, Mapping) else ())
+        for key, item in value.items()
         if item not in (None, "", [], {})
         and (item is False or _DECIDING_KEY.fullmatch(calls.normalize_key(str(key))))
     ]
@@ -252,10 +254,10 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
     words = deciding_line(record.call, output) if record.is_answered else ""
     lead = [title, f"(newest of {len(records)}) ->" if len(records) > 1 else "->"]
     lead += _facts(record, output, words) if record.is_answered else [UNANSWERED]
+    if words:
+        lead.append("")  # a space before the words
     body = words.replace(path, "…") if path else words
-    return QuoteEntry(
-        record.where, rank, body, " ".join([*lead, ""] if words else lead), -1, record
-    )
+    return QuoteEntry(record.where, rank, body, " ".join(lead), -1, record)
 
 
 def _facts(record: results.CallRecord, output: str, words: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..messages import Message, calls, results, shapes, speakers
 from ..messages.shortening import cut_line
@@ -15,13 +15,12 @@ from ..messages.speakers import TYPED_COMMAND
 from . import rendering
 from .output_lines import (
     commands_section,
-    deciding_line,
     files_section,
     instructions_section,
-    is_failure,
     source_of,
 )
-from .rendering import PLAN, CountText, QuoteEntry, Renderer, Section
+from .rendering import CountText, QuoteEntry, Renderer, Section
+from .todo_list import TODO_TOOLS, TodoList
 
 LEAST_DUPLICATE_CHARS = 24  # shorter texts are quoted even if the view shows them
 LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget for the outline
@@ -35,8 +34,8 @@ class Quotes:
 
     user_texts: list[UserText] = field(default_factory=list)
     instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Path or tool -> index and content of the newest reading."""
-    plan: TodoList = field(default_factory=lambda: TodoList())
+    """Path or tool -> position and content of the newest reading."""
+    plan: TodoList = field(default_factory=TodoList)
     files: dict[str, list[results.CallRecord]] = field(default_factory=dict)
     """Path -> the calls that change the file, oldest first."""
     runs: dict[str, list[results.CallRecord]] = field(default_factory=dict)
@@ -96,7 +95,8 @@ class Quotes:
         elif role == "assistant":
             text = shapes.text_of(message)
             self.pairs.add_calls(message, text, at)
-            self.texts |= {at: text} if text.strip() else {}
+            if text.strip():
+                self.texts[at] = text
         elif role == "user":
             for part in speakers.spoken_parts(message):
                 self._read_part(at, part)
@@ -109,7 +109,8 @@ class Quotes:
         elif record is not None:  # the text was a call
             del self.texts[record.at]
         elif part.source == "user":
-            self.reports |= {before[0]} if before else set()
+            if before:
+                self.reports.add(before[0])
             question = before or (-1, "")
             self.user_texts.append(with_question(at, part.text, part.origin, *question))
         elif part.source == "host" and _ANY_TAG.sub("", part.text).strip():
@@ -135,7 +136,8 @@ class Quotes:
 
     def sort_calls(self, rule_sources: tuple[str, ...]) -> None:
         """Sort the calls into sections."""
-        self.reports |= {self.pairs.last_text[0]} if self.pairs.last_text else set()
+        if self.pairs.last_text:
+            self.reports.add(self.pairs.last_text[0])
         for record in self.pairs.calls:
             self._sort_call(record, rule_sources)
 
@@ -269,129 +271,3 @@ def counts_section(roles: Mapping[str, int], tools: Counter[str]) -> Section:
     text = f"{sum(roles.values()):,} messages: {by_role}"
     text += f"; calls: {by_tool}" if by_tool else ""
     return Section(rendering.COUNTS, [QuoteEntry(-1, (0,), text)] if roles else [])
-
-
-# -------------------------------------------------------------- the newest todo list
-
-LIST, ITEM, LOOK, REMOVAL = "list", "item", "look", "removal"
-_TOOL_NAMES = {
-    LIST: "createtodolist managetodolist plan setplan settodolist tasktracker todo todos "
-    "todowrite updateplan updatetodolist writetodos",
-    ITEM: "addtask addtodo completetask completetodo createtodo edittodo marktodo marktodoasdone "
-    "taskcreate taskupdate todoadd todocomplete todoupdate updatetask updatetodo",
-    LOOK: "gettodos listtodos readtodos tasklist todolist todoread",
-    REMOVAL: "deletetodo removetodo taskdelete tododelete todoremove",
-}
-TODO_TOOLS = {name: kind for kind, names in _TOOL_NAMES.items() for name in names.split()}
-"""Normalized tool name -> kind of its call."""
-_PLAN_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
-_TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
-_ID_KEYS = ("todoid", "taskid", "id")
-_NEW = "new "  # begins the key of an item without an id
-_ITEM_NUMBER = re.compile(r"(?:task|todo)(?: item)? #?(\w*\d[\w-]*)", re.I)
-ITEM_CHARS = 300
-
-
-class Todo(NamedTuple):
-    """One item as it was given."""
-
-    key: str
-    title: str
-    status: str
-    at: int
-    titled_at: int
-    """Index of the call that gave the title."""
-
-    def line(self) -> str:
-        """Return the item with its id and its state."""
-        key = "" if self.key.startswith(_NEW) else f"{self.key}. "
-        status = f"[{self.status}] " if self.status else ""
-        return f"{key}{status}{cut_line(self.title, ITEM_CHARS)}"
-
-
-@dataclass
-class TodoList:
-    """The newest state of the todo list."""
-
-    items: dict[str, Todo] = field(default_factory=dict)
-    text: str = ""
-    """The list, if it was given as text."""
-    at: int = -1
-    failure: str = ""
-    """The newest result's line of failure, or ""."""
-
-    def section(self) -> Section:
-        """Return the section of the plan, an item a line."""
-        rows = [(item.at, item.titled_at, item.line()) for item in self.items.values()]
-        lines = [line for line in self.text.splitlines() if line.strip()]
-        lines += [f"result of the newest call: {self.failure}"] if self.failure else []
-        rows += [(self.at, self.at, line) for line in lines]
-        entries = [QuoteEntry(at, (n,), row, also=also) for n, (at, also, row) in enumerate(rows)]
-        return Section(PLAN, entries)
-
-    def read_call(self, record: results.CallRecord) -> None:
-        """Read one call of a todo tool, and its result."""
-        kind = TODO_TOOLS[calls.normalize_key(record.call.name)]
-        self.at, result = record.at, shapes.parse_json(record.text)
-        self._read_arguments(kind, record, result)
-        if isinstance(result, Mapping):
-            lists = (value for key, value in calls.members_of(result).items() if key in _PLAN_KEYS)
-            result = next(lists, None)
-        if kind == LOOK and isinstance(result, list) and result:
-            self._read_list(result, record.answered_at, merge=True)
-        line = deciding_line(record.call, record.text)
-        self.failure = line if is_failure(line) else ""
-
-    def _read_arguments(self, kind: str, record: results.CallRecord, result: Any) -> None:
-        arguments = calls.arguments_by_name(record.call)
-        listed = next((arguments[key] for key in _PLAN_KEYS if arguments.get(key)), None)
-        listed = (shapes.parse_json(listed) or listed) if isinstance(listed, str) else listed
-        if kind == REMOVAL:
-            self.items.pop(_first_value(arguments, _ID_KEYS), None)
-        elif kind == ITEM:
-            key = _id_in_result(result, record.text) or f"{_NEW}{len(self.items) + 1}"
-            self._merge_item(_parse_item(arguments, key, record.at))
-        elif isinstance(listed, list):
-            self._read_list(listed, record.at, merge=arguments.get("merge") is True)
-        elif isinstance(listed, str) and kind == LIST:
-            self.items, self.text = {}, listed
-
-    def _read_list(self, listed: list[Any], at: int, *, merge: bool) -> None:
-        self.items, self.text = (self.items if merge else {}), ""
-        for n, entry in enumerate(listed, 1):
-            self._merge_item(_parse_item(entry, str(n), at))
-
-    def _merge_item(self, item: Todo | None) -> None:
-        if item is not None:
-            known = self.items.get(item.key, item)
-            if not item.title:
-                item = item._replace(title=known.title, titled_at=known.titled_at)
-            self.items[item.key] = item._replace(status=item.status or known.status)
-
-
-def _parse_item(entry: Any, key: str, at: int) -> Todo | None:
-    if isinstance(entry, str):
-        return Todo(key, entry, "", at, at) if entry.strip() else None
-    if not isinstance(entry, Mapping):
-        return None
-    members = calls.members_of(entry)
-    titles = (members.get(key) for key in _TITLE_KEYS)
-    title = next((title for title in titles if isinstance(title, str) and title), "")
-    status = str(members.get("status") or members.get("state") or "")
-    done = members.get("completed", members.get("done"))
-    if not status and isinstance(done, bool):
-        status = f"completed: {str(done).lower()}"
-    key = _first_value(members, _ID_KEYS) or key
-    return Todo(key, title, status, at, at) if title or status else None
-
-
-def _first_value(members: Mapping[str, Any], keys: tuple[str, ...]) -> str:
-    return next((str(members[key]) for key in keys if members.get(key) not in (None, "")), "")
-
-
-def _id_in_result(result: Any, text: str) -> str:
-    if not isinstance(result, Mapping):
-        number = _ITEM_NUMBER.search(text[:200])
-        return number[1] if number else ""
-    inner = next((value for value in result.values() if isinstance(value, Mapping)), {})
-    return _first_value({**calls.members_of(inner), **calls.members_of(result)}, _ID_KEYS)

@@ -263,7 +263,8 @@ def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> li
         missing = range(filled[-1] + 1 if filled else 0, number)
         if sum(sizes[n] for n in missing) <= mark:
             filled += missing
-        filled += [number] if number < len(sizes) else []
+        if number < len(sizes):
+            filled.append(number)
     return filled
 
 

@@ -411,7 +411,9 @@ def lay_results(
         if segment.replaces_result:
             waiting.setdefault((segment.kind, segment.run[0]), []).append(segment)
     laid: dict[int, Segment] = {}
-    for index, digest in enumerate(digests if waiting else ()):
+    if not waiting:
+        return laid
+    for index, digest in enumerate(digests):
         for kind in ("excerpt", "mask"):
             if waiting.get((kind, digest)) and (replaceable[index] or kind == "excerpt"):
                 laid[index] = waiting[kind, digest].pop(0)

@@ -267,9 +267,11 @@ def _transcripts_with(
     archive: SqlArchive, namespace: str, digests: Collection[str]
 ) -> dict[int, Skeleton]:
     """Return session key -> transcript with one of the messages."""
+    if not digests:
+        return {}
     return {
         session.key: recorded
-        for session, recorded in (read_skeletons(archive, namespace=namespace) if digests else ())
+        for session, recorded in read_skeletons(archive, namespace=namespace)
         if any(content_digest(message) in digests for message in skeleton_messages(recorded))
     }
 

@@ -91,9 +91,10 @@ class Item:
         for name in ("role", "call_id", "name", "arguments", "output"):
             setattr(self, name, _string(data.get(name)) or getattr(self, name))
         parts = data.get("content")
-        for index, part in enumerate(parts if isinstance(parts, list) else ()):
-            if isinstance(part, Mapping):
-                self._fill_part(index, part)
+        if isinstance(parts, list):
+            for index, part in enumerate(parts):
+                if isinstance(part, Mapping):
+                    self._fill_part(index, part)
         status = data.get("status")
         if status != "in_progress" and (status or self.text or self.type != "message"):
             self.is_done = True
@@ -196,8 +197,9 @@ class Items:
             self.remove(event.get("item_id"))
         elif kind == "response.done":
             output = mapping(event.get("response")).get("output")
-            for data in output if isinstance(output, list) else ():
-                self._on_finished(mapping(data))
+            if isinstance(output, list):
+                for data in output:
+                    self._on_finished(mapping(data))
         elif (item := self.get(event.get("item_id"))) is not None:
             self._on_words(item, kind, event)
 
