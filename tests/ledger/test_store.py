@@ -291,6 +291,8 @@ def test_a_flipped_bit_is_named(store_url):
             "no session leads to it",
         ),
         ("UPDATE compressor_sessions SET base_head = head", "of its 2 compressions"),
+        ("UPDATE compressor_sessions SET commits = 1", "of its 1 compressions"),
+        ("UPDATE compressor_sessions SET id = 't'", "of its 2 compressions"),
         ("UPDATE compressor_sessions SET base_key = key, parent_id = 'x'", "its parent is not"),
     ],
 )

@@ -32,7 +32,7 @@ from tests.helpers.hosting import (
     texts_in,
     turn,
 )
-from tests.helpers.transcripts import user
+from tests.helpers.transcripts import said, user
 
 SECRET = "MAGENTA-HERON-77"
 HINT = f"My bank PIN hint is {SECRET}, keep it for me"
@@ -158,6 +158,17 @@ def test_a_history_copied_for_each_person_leads_to_nobody_else(host):
     made.chat_history = list(begun)
     chat(made, (*outgrowing(20), ASKED))
     assert nothing_found(host) == [True]
+
+
+def test_a_first_question_identifies_nobody(host):
+    """A history that begins with another person's first question has a session of its own."""
+    host.answer_with(searching)
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    chat(made, (turn(0), HINT))
+    session_id = made.context_compressor.status().session_id
+    made.chat_history = [user(turn(0)), said("Welcome.")]
+    made.chat("And now?")
+    assert made.context_compressor.status().session_id != session_id
 
 
 def test_messages_that_an_edit_dropped_are_not_found(host):

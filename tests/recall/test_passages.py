@@ -59,6 +59,15 @@ def test_references_are_read_in_other_spellings(written, meant):
     assert parse_reference(written) == meant
 
 
+@pytest.mark.parametrize(
+    ("count", "first", "rest"), [(3, "s2.14:5-7", "s2.14:8-9"), (5, "s2.14:5-9", "")]
+)
+def test_lines_are_split_behind_a_number_of_them(count, first, rest):
+    """The lines behind the first `count` have a reference of their own, if there are any."""
+    split = Reference(2, 14, line=5, last_line=9).split(count)
+    assert split == (parse_reference(first), parse_reference(rest))
+
+
 # ---------------------------------------------------------------- outlines
 
 
