@@ -151,7 +151,8 @@ def test_the_hosts_command_names_its_package(page):
     assert "`pip install praisonai`" in text.partition("praisonai plugins add")[0][-300:]
 
 
-def test_the_changelog_has_this_version():
-    """The changelog's newest entry is the version of the package."""
-    newest = re.search(r"^## \[?([\d.]+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
-    assert newest.group(1) == __version__
+def test_the_changelog_begins_with_what_is_unreleased():
+    """The changelog begins with unreleased changes; its newest version is the package's."""
+    entries = re.findall(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert entries[0] == "Unreleased"
+    assert set(entries[1:2]) <= {__version__}

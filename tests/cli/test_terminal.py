@@ -58,7 +58,7 @@ def test_markup_is_text():
 
 @pytest.fixture
 def printed(monkeypatch):
-    """Return a function that prints a table in a terminal of so many columns."""
+    """Return a function that prints a table in a terminal of the given columns."""
 
     def lines(columns: int, table: Table) -> list[str]:
         for name, value in {"COLUMNS": columns, "FORCE_COLOR": 1, "TERM": "xterm"}.items():
@@ -92,7 +92,7 @@ def test_a_reason_is_whole_in_a_narrow_terminal(columns, printed):
 
 
 class Terminal(io.StringIO):
-    """A terminal, for what asks whether it is one."""
+    """A stream whose `isatty` is True."""
 
     def isatty(self) -> bool:
         return True
@@ -134,7 +134,7 @@ def test_a_long_wait_is_shown_in_a_terminal(stream, seconds, drawn, monkeypatch)
 
 @pytest.fixture
 def hostile(tmp_path):
-    """Write such a transcript to a file."""
+    """Return the path of a transcript with hostile texts."""
     path, evil = tmp_path / "hostile.json", "".join(HOSTILE.values()) + "[bold]markup[/nope]"
     messages = [{"role": "user", "content": "Begin."}]
     for number in range(60):

@@ -95,7 +95,7 @@ def test_an_undone_text_is_not_paid_for_again(store):
     verify(store.open("default", "s").entries)
 
 
-def test_the_window_never_bursts_for_it(store):
+def test_a_full_window_is_compressed_again_after_undo(store):
     """After `undo` a full window is compressed again."""
     ours, model = over(store)
     sent(ours)

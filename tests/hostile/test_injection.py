@@ -48,14 +48,14 @@ class Recorder:
 
 
 def folded(text: str) -> str:
-    """Return the text as a careless reader sees it: look-alikes alike, the invisible gone."""
+    """Return a text without invisible characters, look-alikes replaced."""
     plain = unicodedata.normalize("NFKD", text).casefold().translate(LOOKALIKES)
     kept = "".join(c for c in plain if unicodedata.category(c) not in ("Cf", "Mn", "Cc", "Me"))
     return re.sub(r"[\s\\_-]+", "", kept).replace("‹", "<")
 
 
 def tags(text: str, name: str) -> tuple[int, int]:
-    """Return how often a tag opens and closes for such a reader."""
+    """Return how often a tag opens and closes in a folded text."""
     flat, bare = folded(text), folded(name)
     return len(re.findall(rf"<{bare}", flat)), len(re.findall(rf"</+{bare}", flat))
 
@@ -75,7 +75,7 @@ def said_by_the_user(texts: list[str]) -> str:
 
 
 def kind(attack: Attack) -> tuple[str, str]:
-    """Return how, and where."""
+    """Return an attack's technique and carrier."""
     return attack.technique, attack.carrier
 
 

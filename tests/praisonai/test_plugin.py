@@ -60,7 +60,7 @@ def called(folder: Path, *words: str, **environment: str) -> subprocess.Complete
 
 
 def heard(folder: Path, script: str, **environment: str) -> Any:
-    """Return the last line of such a process."""
+    """Return the JSON value in the last line that a script prints."""
     done = ran(folder, SAY + textwrap.dedent(script), **environment)
     return json.loads(done.stdout.strip().splitlines()[-1])
 

@@ -120,7 +120,7 @@ def test_a_turn_stopped_in_a_call_keeps_its_results(host, path):
     assert len(texts_in(first, "tool")) == 6 + 4 + 2
 
 
-def test_status_context_and_preview_count_them(host):
+def test_status_context_and_preview_count_kept_steps(host):
     """Each command counts the steps of earlier turns."""
     made = working(host, OPENAI)
     made.chat("Question 0?")
@@ -138,7 +138,7 @@ def test_status_context_and_preview_count_them(host):
         assert "earlier turns" not in made.chat(command)
 
 
-def test_a_notice_counts_them(host):
+def test_a_notice_counts_kept_steps(host):
     """The line that reports a compression counts the kept steps that are still verbatim."""
     made = working(host, OPENAI)
     chat(made, [turn(n) for n in range(4)])

@@ -140,8 +140,8 @@ def test_a_report_is_quoted_by_its_two_ends(end, words):
     assert line == f"Good. I read it all. … {words}"
 
 
-def test_a_gap_stands_for_lines_that_say_nothing():
-    """Two quoted lines are not joined over an omitted one."""
+def test_an_omitted_line_between_two_quoted_ones_is_marked():
+    """An omitted line between two quoted lines is marked by an ellipsis."""
     line = deciding_line(RUN, "github.com\n  ✓ Logged in\n  - Active account: true")
     assert line == "github.com … - Active account: true"
 
