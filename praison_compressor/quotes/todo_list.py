@@ -1,4 +1,4 @@
-"""Read the newest state of the agent's todo list from its calls. Pure."""
+"""Read the newest state of an agent's todo list. Pure."""
 
 from __future__ import annotations
 

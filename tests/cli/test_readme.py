@@ -152,7 +152,7 @@ def test_the_hosts_command_names_its_package(page):
 
 
 def test_the_changelog_begins_with_what_is_unreleased():
-    """The changelog begins with unreleased changes; its newest version is the package's."""
+    """The changelog has unreleased changes, then the package's version if it is released."""
     entries = re.findall(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
     assert entries[0] == "Unreleased"
     assert set(entries[1:2]) <= {__version__}
