@@ -75,7 +75,8 @@ class Recall:
         `budget`: tokens, at least LEAST_TOKENS.
         """
         return self._answer_within_turn(
-            budget, lambda archive, room: self._search(archive, query, max(1, limit), room)
+            budget,
+            lambda archive, free_tokens: self._search(archive, query, max(1, limit), free_tokens),
         )
 
     def read(self, reference: str = "", budget: int = 0, about: str = "") -> str:
@@ -90,12 +91,12 @@ class Recall:
         usual = budget or _usual_tokens(references, about)
         most = usual if budget or about else int(usual * UNCUT_SHARE)
 
-        def answer(archive: SessionArchive, room: int) -> str:
-            text = self._read(archive, references, about, room)
-            usual_room = usual - FOOTER_TOKENS
-            if room <= usual_room or not _CUT.search(text):
+        def answer(archive: SessionArchive, free_tokens: int) -> str:
+            text = self._read(archive, references, about, free_tokens)
+            usual_tokens = usual - FOOTER_TOKENS
+            if free_tokens <= usual_tokens or not _CUT.search(text):
                 return text
-            return self._read(archive, references, about, usual_room)
+            return self._read(archive, references, about, usual_tokens)
 
         return self._answer_within_turn(most, answer)
 
@@ -108,16 +109,16 @@ class Recall:
         if self._spent[0] != turn:
             self._spent, self._answered = (turn, 0), ""
         spent = self._spent[1]
-        room = max(LEAST_TOKENS, budget)
+        free_tokens = max(LEAST_TOKENS, budget)
         if self.turn_tokens is not None:
-            room = min(room, self.turn_tokens - spent)
-            if room < LEAST_TOKENS:
+            free_tokens = min(free_tokens, self.turn_tokens - spent)
+            if free_tokens < LEAST_TOKENS:
                 again = " The next turn has it again." if self.turn else ""
                 return (
                     f"(The budget for the archive, {self.turn_tokens:,} tokens, is spent: go on "
                     f"with what you have read.{again})"
                 )
-        text = answer(archive, room - FOOTER_TOKENS)
+        text = answer(archive, free_tokens - FOOTER_TOKENS)
         size = self.count(text) + FOOTER_TOKENS
         self._spent = turn, spent + size
         if self.turn_tokens is None:
@@ -133,19 +134,19 @@ class Recall:
             self._archive, self._answered = newest, ""
         return self._archive
 
-    def _search(self, archive: SessionArchive, query: str, limit: int, room: int) -> str:
+    def _search(self, archive: SessionArchive, query: str, limit: int, free_tokens: int) -> str:
         if not distinct_words(query):
             return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
         query = query.strip().strip(_QUOTE_MARKS)
         found = find_messages(archive, query)
         if not found:
-            reason = _explain_no_match(archive, query, room)
+            reason = _explain_no_match(archive, query, free_tokens)
             return f'{reason} {READ}("") lists what is archived.'
         if _lacks_every_name(query, found):
-            room = max(LEAST_TOKENS, room // 2)
-        # Tokens above SEARCH_TOKENS enlarge both rooms.
-        text_room, table_room = (
-            min(room, max(size - FOOTER_TOKENS, room - SEARCH_TOKENS + size))
+            free_tokens = max(LEAST_TOKENS, free_tokens // 2)
+        # Tokens above SEARCH_TOKENS enlarge both limits.
+        text_tokens, table_tokens = (
+            min(free_tokens, max(size - FOOTER_TOKENS, free_tokens - SEARCH_TOKENS + size))
             for size in (TEXT_TOKENS, TABLE_TOKENS)
         )
         answer = search_answer(
@@ -153,25 +154,27 @@ class Recall:
             found,
             limit,
             archive,
-            room=text_room,
-            table_room=table_room,
-            most_room=room,
+            free_tokens=text_tokens,
+            table_tokens=table_tokens,
+            most_tokens=free_tokens,
             answered=self._answered,
         )
-        return self._fitting.fit_answer(answer, answer.room)
+        return self._fitting.fit_answer(answer, answer.free_tokens)
 
     def _read(
-        self, archive: SessionArchive, references: Sequence[str], about: str, room: int
+        self, archive: SessionArchive, references: Sequence[str], about: str, free_tokens: int
     ) -> str:
         asked = [parsed for reference in references if (parsed := parse_reference(reference))]
         reading = Reading(archive, self._fitting, asked, about, self._answered)
         parts: list[str] = []
         for number, reference in enumerate(references):
-            part = reading.read(reference, max(LEAST_TOKENS, room // (len(references) - number)))
+            part = reading.read(
+                reference, max(LEAST_TOKENS, free_tokens // (len(references) - number))
+            )
             has_notice = any(QUOTE_NOTICE in each for each in parts)
             parts.append(part.replace(f"{QUOTE_NOTICE}\n", "", 1) if has_notice else part)
-            room -= self.count(part)
-            if room < LEAST_TOKENS and number + 1 < len(references):
+            free_tokens -= self.count(part)
+            if free_tokens < LEAST_TOKENS and number + 1 < len(references):
                 parts.append(f"(more: {self.read_on(', '.join(references[number + 1 :]))})")
                 break
         return "\n".join(parts)
@@ -199,7 +202,7 @@ def _lacks_every_name(query: str, found: Sequence[FoundMessage]) -> bool:
     return bool(names) and not any(terms_in(text, names) for text in texts)
 
 
-def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:
+def _explain_no_match(archive: SessionArchive, query: str, free_tokens: int) -> str:
     """Return what the view has instead, or similar words."""
     session = archive.session
     remark = f"Nothing archived of this conversation matches {quote_query(query)}."
@@ -210,7 +213,7 @@ def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:
             f"{message.get('role')}: {snippet(message_as_text(message), wanted)}"
             for message in in_view
         )
-        return truncate_line(f"{remark} It is still in view: {shown}.", room * 3)
+        return truncate_line(f"{remark} It is still in view: {shown}.", free_tokens * 3)
     return f"{remark}{occurring_words(query, archive)} Newer messages are in view."
 
 
@@ -235,15 +238,17 @@ def recall_tools(
     def search_conversation_archive(
         query: str = "", limit: int = 3, tokens: int = SEARCH_TOKENS, **invented: Any
     ) -> str:
-        room = _room_for(tokens, SEARCH_TOKENS)
-        return _answer_or_error(lambda: recall.search(str(query), _parse_number(limit, 3), room))
+        free_tokens = _tokens_for(tokens, SEARCH_TOKENS)
+        return _answer_or_error(
+            lambda: recall.search(str(query), _parse_number(limit, 3), free_tokens)
+        )
 
     def read_conversation_archive(
         reference: str = "", about: str = "", tokens: int = 0, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
-        room = _room_for(tokens, 0)
-        return _answer_or_error(lambda: recall.read(named, room, sought))
+        free_tokens = _tokens_for(tokens, 0)
+        return _answer_or_error(lambda: recall.read(named, free_tokens, sought))
 
     tools: tuple[Callable[..., str], ...] = (search_conversation_archive, read_conversation_archive)
     for tool, schema in zip(tools, SCHEMAS, strict=True):
@@ -348,7 +353,7 @@ def _parse_number(value: Any, default: int) -> int:
         return default
 
 
-def _room_for(tokens: Any, default: int) -> int:
+def _tokens_for(tokens: Any, default: int) -> int:
     return min(_parse_number(tokens, 0), TURN_TOKENS) or default
 
 

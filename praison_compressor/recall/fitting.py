@@ -62,32 +62,34 @@ class Fitting:
 
     # -------------------------------------------------------------- lists
 
-    def fit_rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> FittedRows:
+    def fit_rows(
+        self, lines: Sequence[str], free_tokens: int, more: str, first: str = ""
+    ) -> FittedRows:
         """Return `first` and the lines that fit; `more` follows a cut."""
         answer = f"{QUOTE_NOTICE}\n{first}" if first else QUOTE_NOTICE
-        room -= self.count(answer) + self.count(more) + 2
+        free_tokens -= self.count(answer) + self.count(more) + 2
         for number, line in enumerate(lines):
-            left = room
-            room -= self.count(line) + 1
-            if room < 0:
+            left = free_tokens
+            free_tokens -= self.count(line) + 1
+            if free_tokens < 0:
                 begun = "" if number else f"\n{self._fit_start(line, left)}"
                 return FittedRows(f"{answer}{begun}\n{more}".rstrip("\n"), True)
             answer = f"{answer}\n{line}"
         return FittedRows(answer, False)
 
-    def _fit_start(self, text: str, room: int) -> str:
+    def _fit_start(self, text: str, free_tokens: int) -> str:
         """Return the first lines that fit, or the ends of a line."""
         lines = text.split("\n")
-        if (fitting := count_fitting(lines, room - 2, self.count)) > 1:
+        if (fitting := count_fitting(lines, free_tokens - 2, self.count)) > 1:
             return "\n".join([*lines[:fitting], "…"])
-        return self.fit_ends([text], room).lstrip("\n")
+        return self.fit_ends([text], free_tokens).lstrip("\n")
 
-    def fit_ends(self, texts: Sequence[str], room: int) -> str:
+    def fit_ends(self, texts: Sequence[str], free_tokens: int) -> str:
         """Return the texts that fit, cut to their ends."""
         keep = max(map(len, texts), default=0)
         while texts:
             shown = "".join("\n" + keep_ends(text, keep) for text in texts)
-            if self.count(shown) <= room:
+            if self.count(shown) <= free_tokens:
                 return shown
             keep, texts = (
                 (keep * 3 // 4, texts) if keep > LEAST_BESIDE_CHARS else (keep, texts[:-1])
@@ -96,32 +98,32 @@ class Fitting:
 
     # -------------------------------------------------------------- what a search found
 
-    def fit_answer(self, answer: SearchAnswer, room: int) -> str:
+    def fit_answer(self, answer: SearchAnswer, free_tokens: int) -> str:
         """Return a search's answer: passages that fit, rows of the other matches."""
         least = self.count(f"{QUOTE_NOTICE}\n{answer.count}") + _SLACK_TOKENS
-        left = room - least - self.count(answer.passages[0])
+        left = free_tokens - least - self.count(answer.passages[0])
         others = [
-            *self._other_rows(answer, max(LEAST_LISTED_TOKENS, min(answer.others_room, left)))
+            *self._other_rows(answer, max(LEAST_LISTED_TOKENS, min(answer.others_tokens, left)))
         ]
-        room -= sum(self.count(line) + 1 for line in others)
+        free_tokens -= sum(self.count(line) + 1 for line in others)
         lines = [*answer.passages[:1], *answer.rows[1:]]
-        left = room - least - sum(self.count(line) + 1 for line in lines)
+        left = free_tokens - least - sum(self.count(line) + 1 for line in lines)
         for number, passage in enumerate(answer.passages[1:], 1):
             more = self.count(passage) - self.count(lines[number])
             if more <= left:
                 lines[number], left = passage, left - more
-        return "\n".join([self.fit_rows(lines, room, "", answer.count).text, *others])
+        return "\n".join([self.fit_rows(lines, free_tokens, "", answer.count).text, *others])
 
-    def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:
+    def _other_rows(self, answer: SearchAnswer, free_tokens: int) -> Iterator[str]:
         rows = [f"{', '.join(in_runs(places))} {words}" for places, words in answer.others]
         if rows:
             yield "Also:"
-        described = count_fitting(rows, room - LEAST_LISTED_TOKENS, self.count)
+        described = count_fitting(rows, free_tokens - LEAST_LISTED_TOKENS, self.count)
         yield from rows[:described]
-        room -= sum(self.count(row) + 1 for row in rows[:described])
+        free_tokens -= sum(self.count(row) + 1 for row in rows[:described])
         references = in_runs(place for places, _ in answer.others[described:] for place in places)
         shown = list(references)
-        while shown and self.count(", ".join(shown)) > room:
+        while shown and self.count(", ".join(shown)) > free_tokens:
             shown = shown[: len(shown) * 3 // 4]
         if references:
             more = (
@@ -132,9 +134,12 @@ class Fitting:
     # -------------------------------------------------------------- messages and lines
 
     def fit_messages(
-        self, chosen: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str]
+        self,
+        chosen: Sequence[tuple[Reference, Message]],
+        free_tokens: int,
+        endings: Collection[str],
     ) -> list[str]:
-        """Return the messages, long ones cut to equal shares of the room.
+        """Return the messages, long ones cut to equal shares of the tokens.
 
         `ENDING_MARK` replaces lines of `endings` at a message's end.
         """
@@ -142,13 +147,13 @@ class Fitting:
         lines = [split_lines(text) for text in texts]
         ends = [length_without_ending(each, endings) for each in lines]
         laid_out = [*zip(chosen, lines, ends, map(table_of, texts), strict=True)]
-        least, share, most = room // len(chosen), room, room
+        least, share, most = free_tokens // len(chosen), free_tokens, free_tokens
         parts = self._cut_to_share(laid_out, least)
         for _ in range(HALVINGS):
             if share == least:  # nothing is cut
                 break
             wider = self._cut_to_share(laid_out, share)
-            if sum(self.count(part) + 1 for part in wider) <= room:
+            if sum(self.count(part) + 1 for part in wider) <= free_tokens:
                 parts, least = wider, share
             else:
                 most = share
@@ -161,29 +166,32 @@ class Fitting:
         parts, seen = [], set[str]()
         for (where, message), lines, end, table in laid_out:
             head = f"[{where}] {message.get('role')}"
-            room = share - self.count(head) - 2
+            free_tokens = share - self.count(head) - 2
             if table:
-                head, room = f"{head} (its JSON as a table)", room - _TABLE_HEAD_TOKENS
-                body = self._fit_table(table.split("\n"), room, where.lines(1, len(lines)))
+                head, free_tokens = (
+                    f"{head} (its JSON as a table)",
+                    free_tokens - _TABLE_HEAD_TOKENS,
+                )
+                body = self._fit_table(table.split("\n"), free_tokens, where.lines(1, len(lines)))
             else:
                 mark = ENDING_MARK if end < len(lines) else ""
-                room -= self.count(mark)
-                body = condense(lines[:end], room, self.count, where.lines, seen) + mark
+                free_tokens -= self.count(mark)
+                body = condense(lines[:end], free_tokens, self.count, where.lines, seen) + mark
             is_dropped = message == DROPPED
             parts.append(f"{where} is {body}." if is_dropped else f"{head}\n{body or EMPTY}")
             seen.update(line.strip() for line in lines if len(line) > _REPEATED_CHARS)
         return parts
 
-    def _fit_table(self, rows: Sequence[str], room: int, whole: Reference) -> str:
-        if count_fitting(rows, room, self.count) == len(rows):
+    def _fit_table(self, rows: Sequence[str], free_tokens: int, whole: Reference) -> str:
+        if count_fitting(rows, free_tokens, self.count) == len(rows):
             return "\n".join(rows)
         gap = f"[… {whole} …]"
         return "\n".join(
-            [*rows[: count_fitting(rows, room - self.count(gap) - 1, self.count)], gap]
+            [*rows[: count_fitting(rows, free_tokens - self.count(gap) - 1, self.count)], gap]
         )
 
     def fit_lines(
-        self, reference: Reference, message: Message, room: int, endings: Collection[str]
+        self, reference: Reference, message: Message, free_tokens: int, endings: Collection[str]
     ) -> str:
         """Return the named lines that fit, verbatim, and how to read on.
 
@@ -203,14 +211,14 @@ class Fitting:
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {length}"
         if path := json_paths(text, lines)[first - 1]:
             head += f", in {path}"
-        room -= self.count(QUOTE_NOTICE + head + mark) + _CUT_TOKENS
-        shown_to = first - 1 + count_fitting(lines[first - 1 : last], room, self.count)
+        free_tokens -= self.count(QUOTE_NOTICE + head + mark) + _CUT_TOKENS
+        shown_to = first - 1 + count_fitting(lines[first - 1 : last], free_tokens, self.count)
         texts, numbers = unnumbered(lines[first - 1 : shown_to])
         body = "\n".join(texts)
         head += f", numbered {numbers}" if numbers else ""
         if shown_to < first:
             # The first line alone exceeds the budget.
-            body, shown_to = self._fit_start(lines[first - 1], room), first
+            body, shown_to = self._fit_start(lines[first - 1], free_tokens), first
         if shown_to < last:
             rest = self.read_on(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {length}; go on: {rest})"
@@ -231,7 +239,7 @@ def line_range(reference: Reference, length: int) -> tuple[int, int]:
 
 def condense(
     lines: Sequence[str],
-    room: int,
+    free_tokens: int,
     count: Callable[[str], int],
     gap: Callable[[int, int], object],
     seen: Collection[str] = (),
@@ -245,15 +253,15 @@ def condense(
         gap: (first, last) -> name of the lines left out.
         seen: lines that count as repeated.
     """
-    if count("\n".join(lines)) <= room:
+    if count("\n".join(lines)) <= free_tokens:
         return "\n".join(lines)
     mark = count(f"[… {gap(len(lines), len(lines))} …]") + 1
     sizes = [count(line + "\n") for line in lines]
     kept: Sequence[int] = range(len(lines))
     if not is_listing(lines):
         kept = _fill_small_gaps([*_new_lines(lines, seen)], sizes, mark)
-    if sum(sizes[n] for n in kept) + mark * _count_gaps(kept, len(lines)) > room:
-        kept = _fill_small_gaps(_choose_edges(kept, sizes, lines, room, mark), sizes, mark)
+    if sum(sizes[n] for n in kept) + mark * _count_gaps(kept, len(lines)) > free_tokens:
+        kept = _fill_small_gaps(_choose_edges(kept, sizes, lines, free_tokens, mark), sizes, mark)
     return "\n".join(_mark_gaps(kept, lines, gap))
 
 
@@ -282,13 +290,13 @@ def _count_gaps(kept: Sequence[int], length: int) -> int:
 
 
 def _choose_edges(
-    kept: Sequence[int], sizes: Sequence[int], lines: Sequence[str], room: int, mark: int
+    kept: Sequence[int], sizes: Sequence[int], lines: Sequence[str], free_tokens: int, mark: int
 ) -> list[int]:
     """Return errors, first lines and last lines that fit."""
     chosen: set[int] = set()
     bad = islice((number for number in kept if is_failure(lines[number])), 20)
-    ahead = room if is_listing(lines) else room // 2
-    shares = ((bad, room // 4), (kept, ahead), (kept[::-1], room))
+    ahead = free_tokens if is_listing(lines) else free_tokens // 2
+    shares = ((bad, free_tokens // 4), (kept, ahead), (kept[::-1], free_tokens))
     for numbers, most in shares:
         for number in numbers:
             if number in chosen:

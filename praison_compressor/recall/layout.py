@@ -194,13 +194,13 @@ def block_around(
     depth = _indentation(texts[best])
     shown = _drop_numbers(lines)
     fitting, farthest = (
-        max(last, first - 1 + count_fitting(shown[first:], room, len)) for room in (most, longest)
+        max(last, first - 1 + count_fitting(shown[first:], chars, len)) for chars in (most, longest)
     )
     below = range(last + 1, len(texts))
     end = next((n for n in below if 0 <= _indentation(texts[n]) < depth), len(texts) - 1)
     last = end if end <= farthest else _cut_near(fitting, best, farthest, texts)
-    room = most - chars_of(texts[first : last + 1]) if end <= fitting else 0
-    while first and (room := room - len(shown[first - 1]) - 1) >= 0:
+    left = most - chars_of(texts[first : last + 1]) if end <= fitting else 0
+    while first and (left := left - len(shown[first - 1]) - 1) >= 0:
         is_blank = not texts[first].strip()
         if is_blank != bool(depth) and _indentation(texts[first]) <= 0:
             break
@@ -279,10 +279,10 @@ def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
     return number if is_ending and is_worth else len(lines)
 
 
-def count_fitting(lines: Sequence[str], room: int, count: Callable[[str], int]) -> int:
+def count_fitting(lines: Sequence[str], most: int, count: Callable[[str], int]) -> int:
     """Return the number of first lines that fit."""
     sizes = accumulate(count(line + "\n") for line in lines)
-    return next((n for n, size in enumerate(sizes) if size > room), len(lines))
+    return next((n for n, size in enumerate(sizes) if size > most), len(lines))
 
 
 # -------------------------------------------------------------- JSON of like objects as tables

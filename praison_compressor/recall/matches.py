@@ -35,7 +35,7 @@ from .passages import (
 from .references import Reference
 
 OVERRUN = 2
-"""A block up to this ratio of its room is not cut."""
+"""A block up to this ratio of its limit is not cut."""
 ROW_CHARS = 50
 
 

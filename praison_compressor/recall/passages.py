@@ -180,10 +180,10 @@ def _context_lines(number: int, lines: Sequence[str], context: int) -> tuple[int
     wide = round(context / CONTEXT)
     after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
     before = range(number - 1, max(-1, number - 1 - wide * BEFORE), -1)
-    room, shown = context - len(lines[number]), [number]
+    left, shown = context - len(lines[number]), [number]
     for beside in (*after, *before):
-        room -= len(lines[beside])
-        if room < 0:
+        left -= len(lines[beside])
+        if left < 0:
             break
         if not _EMPTY.fullmatch(lines[beside]):
             shown.append(beside)

@@ -54,10 +54,10 @@ class Reading:
     answered: str = ""
     """The turn's earlier answers."""
 
-    def read(self, written: str, room: int) -> str:
-        """Return the text at a reference within `room` tokens."""
+    def read(self, written: str, free_tokens: int) -> str:
+        """Return the text at a reference in at most `free_tokens`."""
         if not written.strip():
-            return self._list_segments(room)
+            return self._list_segments(free_tokens)
         reference = parse_reference(written)
         if reference is None:
             return f"{quote_query(written)} is no reference; {REFERENCE_HELP}."
@@ -69,7 +69,7 @@ class Reading:
         if reference.line is not None:
             reference = _as_message_lines(reference, originals)
         read = self._read_about if self.about else self._read_whole
-        return read(reference, originals, room)
+        return read(reference, originals, free_tokens)
 
     def _originals_or_refusal(self, reference: Reference) -> list[Message] | str:
         entries, segment = self.archive.entries, f"s{reference.segment}"
@@ -93,7 +93,7 @@ class Reading:
 
     # -------------------------------------------------------------- segments
 
-    def _list_segments(self, room: int) -> str:
+    def _list_segments(self, free_tokens: int) -> str:
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
         for run in runs_of_entries(self.archive.entries):
@@ -113,14 +113,16 @@ class Reading:
             begins = outline_rows(first, references_in_order(number, first))[:rows]
             head = f"s{number}: {pluralize(len(originals), 'message')}"
             lines.append("\n  ".join([head, *begins]))
-        return self.fitting.fit_rows(lines, room, older).text
+        return self.fitting.fit_rows(lines, free_tokens, older).text
 
-    def _fit_outline(self, rows: Sequence[str], room: int) -> str:
+    def _fit_outline(self, rows: Sequence[str], free_tokens: int) -> str:
         """Return an outline, its rows cut or joined until all fit."""
         more = "(the rest does not fit: read the messages)"
         chars = OUTLINE_CHARS
         while True:
-            fitted = self.fitting.fit_rows([truncate_line(row, chars) for row in rows], room, more)
+            fitted = self.fitting.fit_rows(
+                [truncate_line(row, chars) for row in rows], free_tokens, more
+            )
             if not fitted.is_cut or len(rows) == 1:
                 return fitted.text
             # A shorter row says nothing.
@@ -129,40 +131,48 @@ class Reading:
 
     # -------------------------------------------------------------- passages
 
-    def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
+    def _read_about(
+        self, reference: Reference, originals: Sequence[Message], free_tokens: int
+    ) -> str:
         """Return a text that fits whole, else its passages or matches elsewhere."""
         places = range(*reference.messages.indices(len(originals)))
         pool = self._pool(reference, originals, places)
         hits = _search_pool(self.about, pool)
         if reference.message is None and not hits:
-            return self._read_whole(reference, originals, room)
+            return self._read_whole(reference, originals, free_tokens)
         # A result is shown below the named call that it answers.
         named = [hit for hit in hits if hit.ordinal in places]
         found = [FoundMessage(reference.segment, hit) for hit in hits]
         elsewhere = [] if hits else find_messages(self.archive, self.about)[:ELSEWHERE]
         remark = "" if named else self._no_match_remark(reference, found or elsewhere)
-        if reference.message is not None and self._fits(pool.values(), room):
+        if reference.message is not None and self._fits(pool.values(), free_tokens):
             remark = "" if reference.line is not None else remark
-            text = self._read_whole(reference, originals, room - self.fitting.count(remark))
+            text = self._read_whole(reference, originals, free_tokens - self.fitting.count(remark))
             return f"{remark}\n{text}".lstrip("\n")
         if not hits:
             is_quoted = elsewhere and len(self.references) == 1
-            return self._quote(elsewhere, remark, room, self.answered) if is_quoted else remark
+            return (
+                self._quote(elsewhere, remark, free_tokens, self.answered) if is_quoted else remark
+            )
         if len(places) > 1:
-            answer = self._quote([each for each in found if each.hit in named], None, room)
+            answer = self._quote([each for each in found if each.hit in named], None, free_tokens)
             if reference.message is None:
                 return answer
             unmatched = sorted({*places} - {hit.ordinal for hit in named})
-            left = room - self.fitting.count(answer)
+            left = free_tokens - self.fitting.count(answer)
             return answer + self._user_rows(reference, {n: originals[n] for n in unmatched}, left)
         lacking = self._lacking_remark(reference, pool.values())
         own = [hit.message for hit in named]
         # A call that writes a file has the file's text; the call's short result has only the path.
-        is_less = self._fits(own, room) and self._lacking_remark(reference, own) != lacking
+        is_less = self._fits(own, free_tokens) and self._lacking_remark(reference, own) != lacking
         shown = hits if is_less or not named else named
-        return self._quote([each for each in found if each.hit in shown], remark or lacking, room)
+        return self._quote(
+            [each for each in found if each.hit in shown], remark or lacking, free_tokens
+        )
 
-    def _user_rows(self, reference: Reference, unmatched: Mapping[int, Message], room: int) -> str:
+    def _user_rows(
+        self, reference: Reference, unmatched: Mapping[int, Message], free_tokens: int
+    ) -> str:
         """Return rows of the user's other words, such as "no"."""
         rows = [
             f"[{reference.of_message(n + 1)}] user: {one_line(text_of(message))}"
@@ -170,7 +180,7 @@ class Reading:
             if message.get("role") == "user"
         ]
         shown = [f"\n{row}" for row in rows if len(row) <= ROW_CHARS]
-        return "".join(shown[: count_fitting(shown, room, self.fitting.count)])
+        return "".join(shown[: count_fitting(shown, free_tokens, self.fitting.count)])
 
     def _pool(
         self, reference: Reference, originals: Sequence[Message], places: range
@@ -182,10 +192,10 @@ class Reading:
             pool |= around.messages_not_asked(around.paired_with(places[0]), self.references)
         return pool
 
-    def _fits(self, messages: Iterable[Message], room: int) -> bool:
+    def _fits(self, messages: Iterable[Message], free_tokens: int) -> bool:
         count = self.fitting.count
         texts = (table_of(text) or text.strip("\n") for text in map(message_as_text, messages))
-        return sum(count(text) + HEAD_TOKENS for text in texts) + count(QUOTE_NOTICE) <= room
+        return sum(count(text) + HEAD_TOKENS for text in texts) + count(QUOTE_NOTICE) <= free_tokens
 
     def _lacking_remark(self, reference: Reference, messages: Iterable[Message]) -> str:
         lacking = lacking_words(self.about, [message_as_text(each) for each in messages])
@@ -201,18 +211,18 @@ class Reading:
         return f"{remark}; {places} {match}{'' if found[0].hit.is_whole else ' in part'}."
 
     def _quote(
-        self, found: Sequence[FoundMessage], count: str | None, room: int, answered: str = ""
+        self, found: Sequence[FoundMessage], count: str | None, free_tokens: int, answered: str = ""
     ) -> str:
         """Return the best passages, not those in `answered`, and the rest."""
-        table_room, room = room, max(LEAST_TOKENS, int(room * ABOUT_SHARE))
+        table_tokens, free_tokens = free_tokens, max(LEAST_TOKENS, int(free_tokens * ABOUT_SHARE))
         answer = search_answer(
             self.about,
             found,
             PASSAGES,
             self.archive,
-            room=room,
-            table_room=table_room,
-            most_room=table_room,
+            free_tokens=free_tokens,
+            table_tokens=table_tokens,
+            most_tokens=table_tokens,
             answered=answered,
         )
         if count is not None:
@@ -220,29 +230,34 @@ class Reading:
         after = f"go on: {self.fitting.read_on(answer.after)}" if answer.after else ""
         ending = "; ".join(filter(None, (answer.further, after)))
         ending = f"\n({ending})" if ending else ""
-        return self.fitting.fit_answer(answer, answer.room - self.fitting.count(ending)) + ending
+        return (
+            self.fitting.fit_answer(answer, answer.free_tokens - self.fitting.count(ending))
+            + ending
+        )
 
     # -------------------------------------------------------------- messages
 
-    def _read_whole(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
+    def _read_whole(
+        self, reference: Reference, originals: Sequence[Message], free_tokens: int
+    ) -> str:
         """Return a segment's outline, a message's lines, or messages."""
         if reference.message is None:
             rows = outline_rows(originals, references_in_order(reference.segment, originals))
-            return self._fit_outline(rows, room)
+            return self._fit_outline(rows, free_tokens)
         further = self._listed_further(reference)
-        room -= self.fitting.count(further)
+        free_tokens -= self.fitting.count(further)
         if reference.line is not None:
             message = originals[reference.message - 1]
-            text = self.fitting.fit_lines(reference, message, room, self._endings)
+            text = self.fitting.fit_lines(reference, message, free_tokens, self._endings)
             return text if _GO_ON in text else text + further
         last = min(reference.messages.stop, len(originals))
         numbers = range(reference.message, last + 1)
         chosen = [(reference.of_message(number), originals[number - 1]) for number in numbers]
-        if len(chosen) * LEAST_SHARE_TOKENS > room:
+        if len(chosen) * LEAST_SHARE_TOKENS > free_tokens:
             where = [str(reference) for reference, _ in chosen]
             rows = outline_rows([message for _, message in chosen], where, most=1)
-            return self._fit_outline(rows, room)
-        text = self._read_messages(reference, chosen, room)
+            return self._fit_outline(rows, free_tokens)
+        text = self._read_messages(reference, chosen, free_tokens)
         return text if _GO_ON in text else text + further
 
     def _listed_further(self, reference: Reference) -> str:
@@ -259,30 +274,30 @@ class Reading:
         return f"\n(goes on at {self.fitting.read_on(str(where))})" if where else ""
 
     def _read_messages(
-        self, reference: Reference, chosen: Sequence[tuple[Reference, Message]], room: int
+        self, reference: Reference, chosen: Sequence[tuple[Reference, Message]], free_tokens: int
     ) -> str:
         """Return the messages, the results' calls above, the calls' results below."""
         count, places = self.fitting.count, range(reference.messages.start, reference.messages.stop)
         around = self.archive.around(reference.segment, places)
         size = sum(count(message_as_text(message)) for _, message in chosen)
-        above, below = self._calls_and_results(around, places, room, size)
-        room -= count(QUOTE_NOTICE + above) + count(below)
-        if size > room - FRAME_TOKENS:
-            room -= GO_ON_TOKENS
-        parts = self.fitting.fit_messages(chosen, room, self._endings)
+        above, below = self._calls_and_results(around, places, free_tokens, size)
+        free_tokens -= count(QUOTE_NOTICE + above) + count(below)
+        if size > free_tokens - FRAME_TOKENS:
+            free_tokens -= GO_ON_TOKENS
+        parts = self.fitting.fit_messages(chosen, free_tokens, self._endings)
         if gaps := self._gap_references(reference, "\n".join(parts)):
             below += f"\n(go on: {self.fitting.read_on(gaps)})"
         return "\n".join([QUOTE_NOTICE + above, *parts]) + below
 
     def _calls_and_results(
-        self, around: Neighbourhood, places: range, room: int, size: int
+        self, around: Neighbourhood, places: range, free_tokens: int, size: int
     ) -> tuple[str, str]:
         """Return the calls above named results, and the results below named calls.
 
         `size`: tokens of the named messages.
         """
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
-        least, left = room // BESIDE_DIVISOR, room - size - FRAME_TOKENS
+        least, left = free_tokens // BESIDE_DIVISOR, free_tokens - size - FRAME_TOKENS
         fit = self.fitting.fit_ends
         above = fit(around.calls_above(places, self.references), max(least, left - least))
         left -= self.fitting.count(above)

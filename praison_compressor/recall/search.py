@@ -68,8 +68,9 @@ class SearchAnswer:
     """The line with the best message's other matching lines, or ""."""
     after: str
     """Reference of the lines after the best passage, or ""."""
-    room: int
-    others_room: int
+    free_tokens: int
+    """Tokens of the answer."""
+    others_tokens: int
     """Tokens of `others` with words; 0: only references."""
 
 
@@ -79,26 +80,28 @@ def search_answer(
     limit: int,
     archive: SessionArchive,
     *,
-    room: int,
-    table_room: int,
-    most_room: int,
+    free_tokens: int,
+    table_tokens: int,
+    most_tokens: int,
     answered: str,
 ) -> SearchAnswer:
     """Lay out what a search found.
 
     Args:
         limit: most passages.
-        room: tokens of the answer.
-        table_room: tokens if a passage is a table or a long block.
-        most_room: tokens if a passage goes on in another listing.
+        free_tokens: tokens of the answer.
+        table_tokens: tokens if a passage is a table or a long block.
+        most_tokens: tokens if a passage goes on in another listing.
         answered: the turn's earlier answers; their passages are not quoted again.
     """
     is_whole, documents = found[0].hit.is_whole, count_documents(found)
     limit = limit if is_whole else max(1, limit - 1)
-    chars, table_chars = map(_chars_for, (room, table_room))
+    chars, table_chars = map(_chars_for, (free_tokens, table_tokens))
     ranked = _rank(query, found, archive, limit if documents == 1 else MOST_PASSAGES_PER_MESSAGE)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
-    quotes = _QuotedMatches(archive, choice.quoted, ranked, chars, _chars_for(most_room), answered)
+    quotes = _QuotedMatches(
+        archive, choice.quoted, ranked, chars, _chars_for(most_tokens), answered
+    )
     beside = quotes.places - {match.place for match in choice.quoted}
     best = [*quotes.quoted, *(each for each in choice.listed if each.place not in beside)]
     seen = quotes.places | {match.place for match in (*best, *choice.alike)}
@@ -109,6 +112,8 @@ def search_answer(
         or any(match.is_table for match in best)
         or chars < sum(len(match.text) for match in quotes.quoted)
     )
+    used = table_tokens if is_longer else free_tokens
+    used = most_tokens if quotes.has_following else used
     return SearchAnswer(
         count=_count_line(query, found, documents),
         passages=quotes.lines,
@@ -116,13 +121,13 @@ def search_answer(
         others=_other_matches(rest, ranked[0].wanted),
         further=_further_lines(best),
         after=best[0].after,
-        room=most_room if quotes.has_following else table_room if is_longer else room,
-        others_room=room // OTHERS_DIVISOR if is_whole and not is_longer else 0,
+        free_tokens=used,
+        others_tokens=free_tokens // OTHERS_DIVISOR if is_whole and not is_longer else 0,
     )
 
 
-def _chars_for(room: int) -> int:
-    return int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
+def _chars_for(free_tokens: int) -> int:
+    return int(max(0, free_tokens - HEAD_TOKENS) * CHARS_PER_TOKEN)
 
 
 def _rank(
@@ -259,12 +264,12 @@ class _QuotedMatches:
         An agent reads a file in pieces.
         """
         quoted = match.quoted
-        room, size = self.block_chars, chars_of(quoted)
+        block, size = self.block_chars, chars_of(quoted)
         if size > self.most_chars:
             return []
         lines = [*quoted, *around.lines_at(where)]
         best = match.passage.best - match.passage.first
-        _, end = block_around(0, best, len(quoted) - 1, lines, size + room * 3 // 4, size + room)
+        _, end = block_around(0, best, len(quoted) - 1, lines, size + block * 3 // 4, size + block)
         following = lines[len(quoted) : end + 1]
         if not following:
             return []
