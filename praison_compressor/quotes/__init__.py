@@ -2,10 +2,10 @@
 
 In the order in which data passes the modules:
 
-- `quoting`: `read_quotes`, one pass over the messages; `Quotes.render`; the sections of texts
+- `quoting`: `read_quotes`; the sections of texts
 - `todo_list`: the newest state of the todo list
-- `output_lines`: which words of an output are quoted; the sections of calls
-- `rendering`: sections within a budget, and the outline of the calls that no section quotes
+- `output_lines`: the deciding words of an output; the sections of calls
+- `rendering`: sections within a budget; the outline of the other calls
 """
 
 from .output_lines import deciding_line

@@ -34,7 +34,7 @@ class Quotes:
 
     user_texts: list[UserText] = field(default_factory=list)
     instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Path or tool -> position and content of the newest reading."""
+    """Path or tool -> index and content of the newest reading."""
     plan: TodoList = field(default_factory=TodoList)
     files: dict[str, list[results.CallRecord]] = field(default_factory=dict)
     """Path -> the calls that change the file, oldest first."""
