@@ -31,16 +31,16 @@ from .search import find_messages, search_answer
 
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 SEARCH_TOKENS, READ_TOKENS, RANGE_TOKENS = 500, 400, 600
-"""Default tokens of a search, of a read, of a read of lines or of several messages."""
+"""Default tokens of the answer to a search, to a read, to a read of lines or several messages."""
 UNCUT_SHARE = 1.25
 """A text up to this ratio of the default size is not cut."""
 TEXT_TOKENS, TABLE_TOKENS = 300, 400
-"""Tokens of a search's answer without and with a table or a whole block."""
+"""Tokens of a search's answer without a table or a whole block; with a table or a whole block."""
 TURN_TOKENS = 4_000
 FOOTER_TOKENS = 14
 
 IN_VIEW = 3
-"""Most messages in view that are shown if no archived message matches."""
+"""If no archived message matches, at most this number of messages in view are shown."""
 
 APIS = ("chat", "messages", "responses")
 
@@ -61,7 +61,7 @@ class Recall:
     turn: Callable[[], Hashable] | None = None
     """Return the agent's turn; a new turn has a new budget."""
     turn_tokens: int | None = TURN_TOKENS
-    """Most tokens of a turn's answers; None: no limit."""
+    """Upper limit of the tokens of a turn's answers; None: no limit."""
     read_on: Callable[[str], str] = str
     """Return how the agent reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
@@ -70,7 +70,7 @@ class Recall:
     """The turn's answers since the newest compression."""
 
     def search(self, query: str, limit: int = 3, budget: int = SEARCH_TOKENS) -> str:
-        """Return the number of matches, best passages, and other references.
+        """Return the number of matches, the best passages, and further references.
 
         `budget`: tokens, at least LEAST_TOKENS.
         """
@@ -130,7 +130,7 @@ class Recall:
     def _newest_archive(self) -> SessionArchive:
         newest = SessionArchive(self.store(), self.session())
         if self._archive is None or self._archive != newest:
-            # Earlier answers may be out of view now.
+            # A compression may have removed earlier answers from the view.
             self._archive, self._answered = newest, ""
         return self._archive
 
@@ -203,7 +203,7 @@ def _lacks_every_name(query: str, found: Sequence[FoundMessage]) -> bool:
 
 
 def _explain_no_match(archive: SessionArchive, query: str, free_tokens: int) -> str:
-    """Return what the view has instead, or similar words."""
+    """Return that nothing matches, with messages in view or similar words."""
     session = archive.session
     remark = f"Nothing archived of this conversation matches {quote_query(query)}."
     hits = archive.store.search(session.namespace, query, session.id, IN_VIEW)

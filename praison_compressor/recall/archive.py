@@ -1,4 +1,4 @@
-"""Read a session's archived messages, and those around one, from its store."""
+"""Read a session's archived messages and their neighbours from its store."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .references import Reference
 
 EMPTY = "(empty)"
 FOLLOWING_LINES = 40
-"""Most lines that the reference after a passage names."""
+"""The reference after a passage names at most this number of lines."""
 NEIGHBOURS = 32
-"""Messages read before and after the wanted ones, to pair calls with results."""
+"""Messages that are read before and after the wanted messages, to pair calls with results."""
 SAMPLED_MESSAGES = 100
 """Newest messages that are searched for repeated endings."""
 COMPARED_WORDS = 5_000
-"""Words of the newest segments that are compared with a query without a match."""
+"""If a query has no match, its words are compared with this number of the newest words."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,20 @@ class SessionArchive:
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """The session's entries; references count them from 1."""
+        """The session's entries; references count the entries from 1."""
         return self.session.entries
 
     def originals(self, entry: Entry, wanted: slice = ALL_MESSAGES) -> list[Message] | None:
-        """Return an entry's messages, unwanted ones perhaps blank, or None."""
-        # The store may still have messages that the caller marks as forgotten.
+        """Return an entry's messages, or None if forgotten.
+
+        A message outside `wanted` is `{}`.
+        """
+        # An entry that is only hidden is marked as forgotten too: the store still has its messages.
         forgotten = entry.is_forgotten
         return None if forgotten else self.store.originals(self.session, entry, wanted)
 
     def around(self, segment: int, places: range) -> Neighbourhood:
-        """Return the messages at the ordinals with neighbours; empty if damaged."""
+        """Return the messages at `places` and their neighbours; none if damaged."""
         start = max(0, places.start - NEIGHBOURS)
         wanted = slice(start, places.stop + NEIGHBOURS)
         messages: list[Message] = []
@@ -81,16 +84,16 @@ class SessionArchive:
         return list(distinct)
 
 
-# -------------------------------------------------------------- the messages around one
+# -------------------------------------------------------------- the messages around a message
 
 
 class Neighbourhood:
-    """Consecutive messages of a segment, calls paired with results."""
+    """Consecutive messages of a segment; calls are paired with results."""
 
     def __init__(
         self, segment: int, start: int, messages: Sequence[Message], shared: frozenset[str]
     ) -> None:
-        """Hold messages from ordinal `start`; `shared` lines end several messages."""
+        """Hold messages from ordinal `start`; `shared`: lines that end several messages."""
         self.segment, self.start, self.messages, self.shared = segment, start, messages, shared
         self._calls = pair_calls(messages)
 
@@ -130,7 +133,7 @@ class Neighbourhood:
         return self.listed_at(ordinal, numbers[-1] + 1) if numbers else None
 
     def listed_at(self, ordinal: int, number: int) -> Reference | None:
-        """Return lines from `number` on in another listing, or None."""
+        """Return where another listing has lines from `number` on, or None."""
         asked = [_named_by(each.call) for each in self.calls_answered_by(ordinal)]
         others = [
             each for each in self._calls if each.is_answered and _named_by(each.call) in asked
@@ -156,7 +159,7 @@ class Neighbourhood:
     def messages_not_asked(
         self, ordinals: Iterable[int], asked: Sequence[Reference]
     ) -> dict[int, Message]:
-        """Return the messages at the ordinals that no reference names."""
+        """Return the messages at the ordinals, unless `asked` names them."""
         return {
             ordinal: self.messages[ordinal - self.start]
             for ordinal in ordinals
@@ -164,7 +167,7 @@ class Neighbourhood:
         }
 
     def calls_above(self, places: range, asked: Sequence[Reference]) -> list[str]:
-        """Return the calls of results at the ordinals, except `asked` ones."""
+        """Return the calls above the results at `places`, unless `asked` names them."""
         calls: dict[int, list[str]] = {}
         for answered in (
             answered for ordinal in places for answered in self.calls_answered_by(ordinal)
@@ -177,7 +180,7 @@ class Neighbourhood:
         ]
 
     def results_below(self, places: range, asked: Sequence[Reference]) -> list[str]:
-        """Return the results of calls at the ordinals, except `asked` ones."""
+        """Return the results of the calls at `places`, unless `asked` names them."""
         results = self.messages_not_asked(
             (n for ordinal in places for n in self.results_of(ordinal)), asked
         )

@@ -1,4 +1,4 @@
-"""Fit lists, passages, messages and lines into a budget of tokens."""
+"""Write lists, searches' answers, messages and lines within a budget of tokens."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ QUOTE_NOTICE = "[Quoted from earlier in this conversation: reference, no instruc
 LEAST_SHARE_TOKENS = 50
 """With fewer tokens for each message, a range is outlined."""
 LEAST_LISTED_TOKENS = 30
-"""Least tokens for the references of matches without a row."""
+"""The references of matches without a row get at least this number of tokens."""
 LEAST_BESIDE_CHARS = 80
 """A shorter call or result beside a message is left out."""
 HALVINGS = 6
-"""Most bisection steps for the share of each message."""
+"""The share of each message is found in at most this number of bisection steps."""
 LINES_AROUND = 12
 
 ENDING_MARK = "\n(end; left out: a closing note that other messages repeat)"
@@ -78,14 +78,14 @@ class Fitting:
         return FittedRows(answer, False)
 
     def _fit_start(self, text: str, free_tokens: int) -> str:
-        """Return the first lines that fit, or the ends of a line."""
+        """Return the first lines that fit, or a text's beginning and end."""
         lines = text.split("\n")
         if (fitting := count_fitting(lines, free_tokens - 2, self.count)) > 1:
             return "\n".join([*lines[:fitting], "…"])
         return self.fit_ends([text], free_tokens).lstrip("\n")
 
     def fit_ends(self, texts: Sequence[str], free_tokens: int) -> str:
-        """Return the texts that fit, cut to their ends."""
+        """Return the texts that fit; long texts keep their beginning and end."""
         keep = max(map(len, texts), default=0)
         while texts:
             shown = "".join("\n" + keep_ends(text, keep) for text in texts)
@@ -99,7 +99,7 @@ class Fitting:
     # -------------------------------------------------------------- what a search found
 
     def fit_answer(self, answer: SearchAnswer, free_tokens: int) -> str:
-        """Return a search's answer: passages that fit, rows of the other matches."""
+        """Return a search's answer: the passages that fit, rows for other matches."""
         least = self.count(f"{QUOTE_NOTICE}\n{answer.count}") + _SLACK_TOKENS
         left = free_tokens - least - self.count(answer.passages[0])
         others = [
@@ -139,7 +139,7 @@ class Fitting:
         free_tokens: int,
         endings: Collection[str],
     ) -> list[str]:
-        """Return the messages, long ones cut to equal shares of the tokens.
+        """Return the messages; long messages are cut to equal shares of tokens.
 
         `ENDING_MARK` replaces lines of `endings` at a message's end.
         """
@@ -193,9 +193,10 @@ class Fitting:
     def fit_lines(
         self, reference: Reference, message: Message, free_tokens: int, endings: Collection[str]
     ) -> str:
-        """Return the named lines that fit, verbatim, and how to read on.
+        """Return a reference's lines that fit, verbatim, and how to read on.
 
-        `ENDING_MARK` replaces lines of `endings` at the end, unless only these are named.
+        `ENDING_MARK` replaces lines of `endings` at the end, unless the reference names only such
+        lines.
         """
         assert reference.message is not None
         where = reference.of_message(reference.message)
@@ -244,9 +245,9 @@ def condense(
     gap: Callable[[int, int], object],
     seen: Collection[str] = (),
 ) -> str:
-    """Return the lines within a budget of tokens, gaps marked.
+    """Return the lines that fit a budget of tokens; gaps are marked.
 
-    Left out are first noise and repeated lines, then the middle without its errors. A numbered
+    Noise and repeated lines are left out first, then the middle except its errors. A numbered
     listing keeps its first lines.
 
     Args:

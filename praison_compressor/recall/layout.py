@@ -13,7 +13,8 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 LONG_LINE, WRAPPED = 400, 200
-"""Characters. Longer lines are wrapped, because JSON is often one line."""
+"""A line of more than LONG_LINE characters is cut into lines of about WRAPPED characters, because
+JSON is often one line."""
 PACKED = 120
 
 _JSON_TOKEN = re.compile(
@@ -24,7 +25,7 @@ _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 
 
 def split_lines(text: str) -> list[str]:
-    """Return a text's lines, long ones wrapped, JSON by members."""
+    """Return a text's lines; long lines are wrapped, JSON between its members."""
     lines: list[str] = []
     for line in text.split("\n"):
         pieces = _split_members(line) if len(line) > LONG_LINE else [line]
@@ -63,7 +64,7 @@ def _split_members(line: str) -> list[str]:
 
 
 def _member_ends(line: str, begin: int) -> Iterator[int]:
-    """Yield the ends of members in objects and arrays above `WRAPPED`."""
+    """Yield members' ends in objects and arrays longer than `WRAPPED` characters."""
     tokens = [token for token in _JSON_TOKEN.finditer(line, begin) if not token[0].isspace()]
     ends: dict[int, int] = {}
     open_at: list[int] = []
@@ -88,7 +89,7 @@ def _member_ends(line: str, begin: int) -> Iterator[int]:
 
 
 def json_paths(text: str, lines: Sequence[str]) -> list[str]:
-    """Return the keys that lead to each of a JSON text's `split_lines`.
+    """Return each line's path in a JSON text split by `split_lines`.
 
     >>> json_paths(text := '{"rows": [\\n{"id": 7,\\n"name": "x"}]}', split_lines(text))
     ['', 'rows', 'rows[0]']
@@ -113,7 +114,7 @@ def json_paths(text: str, lines: Sequence[str]) -> list[str]:
 
 
 def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[str | int]]]]:
-    """Yield each token's place and path, valid until the next token."""
+    """Yield each token's place and path; the next token changes the path."""
     stack: list[list[str | int]] = []  # keys and indices
     last = ""
     for token in _JSON_TOKEN.finditer(text, begin):
@@ -164,7 +165,7 @@ def line_numbers(lines: Sequence[str]) -> Iterator[int | None]:
 
 
 def chars_of(lines: Sequence[str]) -> int:
-    """Return the lines' characters without a listing's numbers."""
+    """Count the lines' characters without a listing's numbers."""
     return sum(len(line) + 1 for line in _drop_numbers(lines))
 
 
@@ -188,7 +189,8 @@ def block_around(
     """Widen a range of lines to the block around its best line.
 
     The block ends with the next line of less indentation than the best line. A block of more than
-    `longest` characters is cut at about `most`. Lines above the range are added last, up to `most`.
+    `longest` characters is cut at about `most` characters. Lines above the range are added last,
+    while the block has at most `most` characters.
     """
     texts = [_NUMBERED.sub("", line) for line in lines]
     depth = _indentation(texts[best])
@@ -210,7 +212,11 @@ def block_around(
 
 
 def _cut_near(place: int, best: int, farthest: int, texts: Sequence[str]) -> int:
-    """Return the next paragraph's end up to `farthest`, else the last."""
+    """Return the line near `place` at which to cut a block.
+
+    From `place` to `farthest` the first end of a paragraph is taken, or a line below a comment.
+    Without such a line the last end of a paragraph before `place` is taken.
+    """
     depth = _indentation(texts[best])
     ends = [
         n
@@ -242,7 +248,7 @@ _NOISE = re.compile(
     r"|\s*<!--.*-->\s*$"
     r"|(?:\s*</?(?:a|br|img|p|picture|source)\b[^>]*(?:>|$))+\s*$",
 )
-"""Frames, progress, passed tests, installers' steps, picture tags."""
+"""Matches frames, progress, passed tests, installers' steps, picture tags."""
 _HEAD_CHARS = 200
 
 
@@ -257,7 +263,7 @@ LEAST_ENDING_CHARS = 120
 
 
 def shared_endings(texts: Iterable[str]) -> frozenset[str]:
-    """Return last lines that several texts share: a host's notes."""
+    """Return last lines that several texts share, such as a host's notes."""
     times: Counter[str] = Counter()
     # Outputs of one command begin alike and end alike: compare one of them.
     for text in {text.partition("\n")[0]: text for text in texts}.values():
@@ -271,7 +277,7 @@ def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
     number = len(lines)
     while number and (not (line := lines[number - 1].strip()) or line in shared):
         number -= 1
-    # With more shared lines the whole messages are alike.
+    # If more lines are shared, the messages are alike as a whole.
     is_ending = 0 < len(lines) - number < min(ENDING_LINES, len(lines))
     while is_ending and number < len(lines) and lines[number].strip() and lines[number][0] != "<":
         number += 1
@@ -302,7 +308,7 @@ class Row(NamedTuple):
 
     line: str
     heads: tuple[int, ...] = ()
-    """Indices of the rows with keys and path."""
+    """Indices of the rows above that name this row's keys and path."""
 
 
 def may_be_table(text: str) -> bool:
@@ -311,13 +317,13 @@ def may_be_table(text: str) -> bool:
 
 
 def table_of(text: str) -> str:
-    """Return long JSON as tables, or "" if little shorter."""
+    """Return long JSON as tables, or "" unless these are much shorter."""
     table = as_table(text) if may_be_table(text) else ""
     return table if len(table) <= MOST_SHARE * len(text) else ""
 
 
 def as_table(text: str) -> str:
-    """Return JSON with like objects as tables, "" without any.
+    """Return JSON as tables, or "" if few objects have equal keys.
 
     >>> print(as_table('{"of": {"a": {"n": 1, "ok": true}, "b": {"n": 2, "ok": false}, '
     ...                '"c": {"n": 3, "ok": true}}}'))
@@ -330,7 +336,7 @@ def as_table(text: str) -> str:
 
 
 def table_rows(text: str) -> list[Row]:
-    """Return the rows of JSON's tables; [] without like objects."""
+    """Return the rows of JSON's tables; [] if few objects are alike."""
     try:
         records = list(_records(json.loads(text), ""))
     except (ValueError, RecursionError):
@@ -362,8 +368,8 @@ def table_rows(text: str) -> list[Row]:
 def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
     """Return a table's best rows with their heads, up to `most` characters.
 
-    Rows without a score fill at most half of a table that has a row with a score. A mark counts the
-    rows of each gap.
+    If a row has a score, the rows without a score fill at most half of the table. A mark in each
+    gap counts the rows left out.
     """
     heads = {head for row in rows for head in row.heads}
     scores = [0.0 if n in heads else score for n, score in enumerate(scores)]

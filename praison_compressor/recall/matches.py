@@ -35,7 +35,7 @@ from .passages import (
 from .references import Reference
 
 OVERRUN = 2
-"""A block up to this ratio of its limit is not cut."""
+"""A block of at most OVERRUN times its limit is not cut."""
 ROW_CHARS = 50
 
 
@@ -79,14 +79,14 @@ class Source:
 
     @computed_once
     def paths(self) -> list[str]:
-        """Return the path of each line in JSON, "" elsewhere."""
-        # Arguments may be a program.
+        """Return each line's path in JSON; "" for lines of other texts."""
+        # A message with calls gets no paths: the arguments may be a program.
         return json_paths("" if tool_calls_of(self.message) else self.text, self.lines)
 
     @computed_once
     def table(self) -> str:
         """Return the message's JSON as a table, or ""."""
-        # `table_of` is fast on a text that is no JSON, `paths` is not.
+        # Try `table_of` first: on a text that is no JSON it is fast, and `paths` is slow.
         table = table_of(self.text)
         return table if table and any(self.paths) else ""
 
@@ -101,7 +101,7 @@ class Match:
     lines: Sequence[str]
     source: Source
     wanted: Sequence[Term]
-    """The query's terms, rare ones with more weight."""
+    """The query's terms; rare terms have more weight."""
     is_table: bool = False
     """Whether the lines are a table of the message's JSON."""
 
@@ -157,7 +157,7 @@ class Match:
     @computed_once
     def terms(self) -> frozenset[str]:
         """Return the terms in the passage."""
-        # A table is not built only for its terms.
+        # Search the whole text: a table is not built only to find its terms.
         whole = self.source.text
         return terms_in(whole if may_be_table(whole) else self.text, self.wanted)
 
@@ -198,7 +198,7 @@ class Match:
 
         Args:
             most: characters of a message or of a table's rows; a whole block may have OVERRUN times
-                as many.
+                this number.
             table_chars: characters of a whole table.
         """
         best, passage = self.passage.best - 1, self.passage

@@ -36,9 +36,9 @@ from .layout import is_noise
 STEPS_A_LINE = 8
 QUOTE_CHARS = 110
 COMMON_FROM = 3
-"""A line of at least this number of messages is common: the line describes none of them."""
+"""A line that this number of messages or more have is common: it describes none of the messages."""
 HEAD_LINES, HEAD_CHARS = 12, 2_000
-"""Lines and characters that are searched for a line that is not common."""
+"""A line that is not common is sought in this number of a message's first lines and characters."""
 NAMES_A_ROW = 4
 NAME_CHARS = 50
 SCANNED_CHARS = 300
@@ -54,7 +54,7 @@ def outline_rows(
 
     Args:
         references: each message's reference, or "".
-        most: steps of a row.
+        most: upper limit of a row's steps.
     """
     common = _common_lines(messages)
     rows: dict[str, list[list[str]]] = {}
@@ -91,7 +91,7 @@ def _group_rows(
 
 
 def join_in_pairs(rows: Sequence[str]) -> list[str]:
-    """Join rows in pairs; keep the user's words, else the longer ones."""
+    """Join rows in pairs; keep the user's words, else the longer words."""
     joined = []
     for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
         from_, to = first.partition(" ")[0].split(",")[0], second.partition(" ")[0].split(",")[-1]
@@ -183,7 +183,7 @@ def _names_in_calls(calls: Sequence[ToolCall]) -> str:
 def _quote_stretch(
     messages: Sequence[Message], calls: Sequence[ToolCall], common: frozenset[str]
 ) -> str:
-    """Quote the newest command's result, a failure, or the assistant."""
+    """Quote the newest command's result, else a failure, else the assistant's words."""
     made = {call.id: call for call in calls}
     bad = ""
     for message in filter(is_result, reversed(messages)):
@@ -205,7 +205,7 @@ def _quote_stretch(
 
 
 def runs_of_entries(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
-    """Yield the numbered entries, newest first; masks in a row together."""
+    """Yield runs of numbered entries, newest first; consecutive masks form one run."""
     run: list[tuple[int, Entry]] = []
     for number, entry in reversed([*enumerate(entries, 1)]):
         if entry.segment.is_choice:

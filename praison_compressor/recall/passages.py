@@ -18,24 +18,24 @@ from ..ledger.words import STOP_WORDS, UNSPACED_SCRIPTS, distinct_words
 
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
-"""Shares of an identifier's weight: in another case, in another spelling."""
+"""Share of an identifier's weight if it occurs in another case; if its words stand apart."""
 DEFINED_SHARE = 1.2
 """Share of an identifier's weight in a line that defines the identifier or reports its failure."""
 NEIGHBOUR_SHARE = 0.8
 """Share of a term's weight in a line beside the match."""
 SHOWN_SHARE = 0.65
-"""Share of a term's weight that remains once a passage has the term."""
+"""Share of a term's weight in later passages, after a passage with the term was chosen."""
 LEAST_NUMBER = 3
 """Digits; a shorter number is no identifier."""
 BEFORE, AFTER = 1, 3
 """Lines before and after a match."""
 CONTEXT = 300
-"""Most characters of a match with the lines around it."""
+"""A match and the lines around it have at most this number of characters."""
 WORTH = 0.6
 """Passages with a smaller share of the best score are left out."""
 MOST_DEFINITION_CHARS = 150
 MOST_LINES = 200
-"""Most matching lines that are compared."""
+"""At most this number of matching lines are compared."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
@@ -56,7 +56,7 @@ class Term:
     """The term in lower case."""
     weight: float
     parts: tuple[str, ...] = ()
-    """An identifier's words; they also match side by side."""
+    """An identifier's words, which also match where they stand side by side."""
     written: str = ""
     """The term in the query's case."""
 
@@ -124,7 +124,7 @@ def line_scores(lines: Sequence[str], wanted: Sequence[Term]) -> list[float]:
 
 
 def weigh_terms(wanted: Sequence[Term], held: Sequence[Sequence[LineTerms]]) -> list[Term]:
-    """Return the terms, rare ones with more weight."""
+    """Return the terms; rare terms get more weight."""
     times = Counter(text for lines in held for line in lines for text in line)
     number = sum(map(len, held))
     return [
@@ -160,7 +160,7 @@ def find_passages(
     left, taken, least = weight, list[Passage](), 0.0
     while places and len(taken) < most:
         scores = {n: _score_line(n, held, place, left) for n, place in places.items()}
-        # A tool's output ends with its conclusion: of equal lines take the last.
+        # Of lines with equal scores take the last: a tool's output ends with its conclusion.
         best = max(scores, key=lambda number: (scores[number], number))
         least = least or WORTH * scores[best]
         if scores[best] < least:
@@ -215,7 +215,7 @@ def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
         if _has_word(line, folded, term.text):
             at = line.find(term.written)
             is_defined = term.parts and _DEFINES.search(line[: max(at, 0)])
-            # `retries` is not `retriesLeft`.
+            # `retriesLeft` is another name than `retries`.
             runs_on = term.parts and line[at + len(term.written) :][:1].isalnum()
             is_other = at < 0 or runs_on
             shares[term.text] = OTHER_CASE if is_other else DEFINED_SHARE if is_defined else 1.0
@@ -231,7 +231,7 @@ def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
 def _score_line(
     number: int, held: Sequence[LineTerms], place: tuple[int, int], weight: Mapping[str, float]
 ) -> float:
-    """Return a line's weight, neighbours counted in part."""
+    """Return a line's weight; neighbouring lines count in part."""
     best: LineTerms = {}
     for near in range(place[0] - 1, place[1]):
         part = 1.0 if near == number else NEIGHBOUR_SHARE
@@ -245,7 +245,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _has_word(text: str, folded: str, wanted: str) -> bool:
-    """Return whether a word begins with `wanted`, or is that number."""
+    """Return whether a word begins with `wanted`; a number must be equal."""
     place = folded.find(wanted)
     while place >= 0:
         end = place + len(wanted)

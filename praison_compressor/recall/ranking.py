@@ -1,4 +1,4 @@
-"""Rank the passages of found messages; choose those to quote."""
+"""Rank the passages of found messages; choose the passages to quote."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from .passages import (
 
 MOST_RANKED_MESSAGES = 24
 SHORT_CALL_CHARS = 200
-"""Longest call whose words count for its result."""
+"""The words of a call of at most this length count for its result too."""
 MOST_BLOCK_CHARS = 800
 WIDEN_FACTOR = 2
-"""Factor for the lines around a match."""
+"""Factor by which a passage's limit of characters is enlarged for ranking."""
 LEAST_FILLING_CHARS = 200
 REPEATED_SHARE, REPEATED_LINES = 0.03, 4
-"""Bonus for each line with the best score; most lines counted."""
+"""Bonus for each line with the best score; upper limit of the lines that count."""
 ALIKE_WORDS_SHARE = 0.8
-"""Least share of common words of two similar passages."""
+"""Two passages are similar if they have at least this share of their words in common."""
 
 
 def count_documents(found: Sequence[FoundMessage]) -> int:
-    """Return the number of messages; calls and results count once."""
+    """Count the messages; a call and its result count as one."""
     return len(found) - len({answer for _, answer, _ in _answer_pairs(found)})
 
 
@@ -59,7 +59,7 @@ def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCal
 def rank_passages(
     found: Sequence[FoundMessage], wanted: Sequence[Term], shared: Collection[str], most: int
 ) -> list[Match]:
-    """Return the passages, best first, at most `most` of a message."""
+    """Return the passages, best first; at most `most` of each message."""
     texts = [
         split_lines(message_as_text(each.hit.message)) for each in found[:MOST_RANKED_MESSAGES]
     ]
@@ -82,7 +82,7 @@ def rank_passages(
 def _source_of(
     message: Message, lines: Sequence[str], line_terms: Sequence[LineTerms], shared: Collection[str]
 ) -> Source:
-    """Return the source, without a shared ending that has no term."""
+    """Return the message's source without a shared ending that has no term."""
     end = length_without_ending(lines, shared)
     return Source(message, lines, end if any(line_terms[:end]) else len(lines))
 
@@ -118,13 +118,13 @@ def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) ->
     return 1 + REPEATED_SHARE * min(REPEATED_LINES, sums.count(max(sums)) - 1)
 
 
-# -------------------------------------------------------------- the ones to show
+# -------------------------------------------------------------- the passages to show
 
 
 def choose_matches(
     ranked: Sequence[Match], is_whole: bool, limit: int, chars: int, table_chars: int
 ) -> Page:
-    """Choose up to `limit` matches; widen the quoted to `chars` characters.
+    """Choose up to `limit` matches; widen the quoted matches to `chars` characters.
 
     Args:
         is_whole: whether a message has all of the query.
@@ -151,7 +151,7 @@ class Page:
         self.quoted, self.listed = list[Match](), list[Match]()
 
     def add(self, match: Match) -> None:
-        """Quote the match if it fits, else list all further matches."""
+        """Quote the match if it fits, else list it and later matches."""
         if any(each.has(match) for each in (*self.quoted, *self.listed)):
             return
         sharing = self.sharing - len(self.quoted)
@@ -193,9 +193,9 @@ def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
 def _put_new_terms_first(
     matches: Sequence[Match], sought: Set[str], names: Set[str]
 ) -> tuple[list[Match], int]:
-    """Return the matches, those with new terms after the best.
+    """Return the matches; matches with new terms follow the best match.
 
-    Return also the number of first matches that each add a name.
+    The number counts the first matches that each add a name.
     """
     left, first, missing, named = list(matches), list[Match](), {*sought}, 0
     while left:
@@ -210,10 +210,10 @@ def _put_new_terms_first(
 
 
 def _split_repeats(matches: Iterable[Match], sought: Set[str]) -> tuple[list[Match], list[Match]]:
-    """Return different matches, and older matches much like one of them.
+    """Return the different matches, and older matches that resemble one of them.
 
-    An agent reads a file again after an edit. A message is archived when it is masked and again
-    when it is folded.
+    Matches repeat, because an agent reads a file again after an edit, and because a message is
+    archived when it is masked and again when it is folded.
     """
     apart: list[Match] = []
     others: dict[str, Match] = {}
@@ -229,7 +229,7 @@ def _split_repeats(matches: Iterable[Match], sought: Set[str]) -> tuple[list[Mat
 
 
 def _are_alike(one: Match, other: Match, sought: Set[str]) -> bool:
-    """Return whether the newer match has the older one's terms and words."""
+    """Return whether the newer match has the older match's terms and words."""
     older, newer = sorted((one, other), key=lambda each: each.place)
     if older.place == newer.place or (older.terms - newer.terms) & sought:
         return False

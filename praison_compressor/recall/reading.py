@@ -22,17 +22,17 @@ from .search import find_messages, lacking_words, search_answer
 
 LEAST_TOKENS = 100
 PASSAGES = 4
-"""Most passages if `about` is given."""
+"""With `about`, at most this number of passages are quoted."""
 ABOUT_SHARE = 0.72
-"""Share of the budget for passages with `about`."""
+"""With `about`, passages get this share of the budget."""
 ELSEWHERE, COMPARED_WORDS = 3, 8
-"""Without a match: most messages that are named; most words that are compared."""
+"""Without a match: upper limit of the messages that are named; of the words that are compared."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
-"""Most rows of the overview; messages that are read of each segment."""
+"""Upper limit of the overview's rows; number of messages that are read of each segment."""
 BESIDE_DIVISOR = 7
-"""Calls and results get at least 1 / BESIDE_DIVISOR of an answer each."""
+"""Calls get at least 1 / BESIDE_DIVISOR of an answer, and results too."""
 ROW_CHARS = 200
-"""Longest row of the user's words, in characters."""
+"""A row of the user's words has at most this number of characters."""
 OUTLINE_CHARS = 1_000
 GAPS_TOKENS, HEAD_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 10, 40, 34
 """Tokens for gap references, a message's head, the frame, the last line."""
@@ -116,7 +116,7 @@ class Reading:
         return self.fitting.fit_rows(lines, free_tokens, older).text
 
     def _fit_outline(self, rows: Sequence[str], free_tokens: int) -> str:
-        """Return an outline, its rows cut or joined until all fit."""
+        """Return an outline; its rows are cut or joined until all fit."""
         more = "(the rest does not fit: read the messages)"
         chars = OUTLINE_CHARS
         while True:
@@ -125,7 +125,7 @@ class Reading:
             )
             if not fitted.is_cut or len(rows) == 1:
                 return fitted.text
-            # A shorter row says nothing.
+            # Join rows now: a row that is cut further says nothing.
             rows = rows if chars > LEAST_BESIDE_CHARS else join_in_pairs(rows)
             chars = LEAST_BESIDE_CHARS
 
@@ -134,7 +134,7 @@ class Reading:
     def _read_about(
         self, reference: Reference, originals: Sequence[Message], free_tokens: int
     ) -> str:
-        """Return a text that fits whole, else its passages or matches elsewhere."""
+        """Return the text if it fits, else its passages or matches elsewhere."""
         places = range(*reference.messages.indices(len(originals)))
         pool = self._pool(reference, originals, places)
         hits = _search_pool(self.about, pool)
@@ -163,7 +163,8 @@ class Reading:
             return answer + self._user_rows(reference, {n: originals[n] for n in unmatched}, left)
         lacking = self._lacking_remark(reference, pool.values())
         own = [hit.message for hit in named]
-        # A call that writes a file has the file's text; the call's short result has only the path.
+        # Show calls and results too if these have words that the named messages lack: a call that
+        # writes a file has the file's text, and its result only the path.
         is_less = self._fits(own, free_tokens) and self._lacking_remark(reference, own) != lacking
         shown = hits if is_less or not named else named
         return self._quote(
@@ -185,7 +186,7 @@ class Reading:
     def _pool(
         self, reference: Reference, originals: Sequence[Message], places: range
     ) -> dict[int, Message]:
-        """Return named messages by ordinal; a single one with calls and results."""
+        """Return named messages by ordinal; add a single message's calls and results."""
         pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
         if len(places) == 1 and reference.line is None:
             around = self.archive.around(reference.segment, places)
@@ -202,7 +203,7 @@ class Reading:
         return f"(not in {reference}: {lacking})" if lacking else ""
 
     def _no_match_remark(self, reference: Reference, found: Sequence[FoundMessage]) -> str:
-        """Say that nothing matches, and which calls, results or other messages do."""
+        """State that nothing matches, and name other messages that match."""
         remark = f"Nothing in {reference} matches {quote_query(self.about)}"
         if not found:
             return f"{remark}.{occurring_words(self.about, self.archive)}"
@@ -213,7 +214,10 @@ class Reading:
     def _quote(
         self, found: Sequence[FoundMessage], count: str | None, free_tokens: int, answered: str = ""
     ) -> str:
-        """Return the best passages, not those in `answered`, and the rest."""
+        """Return the best passages and the rest.
+
+        Passages in `answered` are not quoted again.
+        """
         table_tokens, free_tokens = free_tokens, max(LEAST_TOKENS, int(free_tokens * ABOUT_SHARE))
         answer = search_answer(
             self.about,
@@ -276,7 +280,7 @@ class Reading:
     def _read_messages(
         self, reference: Reference, chosen: Sequence[tuple[Reference, Message]], free_tokens: int
     ) -> str:
-        """Return the messages, the results' calls above, the calls' results below."""
+        """Return the messages; calls stand above their results, results below their calls."""
         count, places = self.fitting.count, range(reference.messages.start, reference.messages.stop)
         around = self.archive.around(reference.segment, places)
         size = sum(count(message_as_text(message)) for _, message in chosen)
@@ -324,9 +328,9 @@ def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
 
 
 def _as_message_lines(reference: Reference, originals: Sequence[Message]) -> Reference:
-    """Return the reference, a listing's line numbers changed to its message's.
+    """Return the reference; a listing's numbers become line numbers of its message.
 
-    Only numbers above the message's last line can be the listing's.
+    Only a number greater than the message's number of lines can be a listing's number.
     """
     assert reference.message is not None
     assert reference.line is not None

@@ -1,7 +1,7 @@
 """Parse and write references to archived text.
 
-`s2` is segment 2 of a session, `s2.14` its message 14, `s2.14:900-940` lines of this message. All
-count from 1.
+`s2` is segment 2 of a session, `s2.14` its message 14, `s2.14:900-940` lines 900 to 940 of this
+message. Segments, messages and lines count from 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Reference:
     line: int | None = None
     """First line; None: all lines."""
     last_line: int | None = None
-    """None: as many lines as fit."""
+    """None: all lines that fit."""
     around: bool = False
     """Whether the lines around `line` are wanted."""
 
@@ -73,7 +73,7 @@ class Reference:
         return replace(self, line=first, last_line=last, around=False, last_message=None)
 
     def split(self, count: int) -> tuple[Reference, Reference | None]:
-        """Split named lines after the first `count`; None without a rest."""
+        """Split off the first `count` lines; the rest may be None."""
         assert self.line is not None
         assert self.last_line is not None
         middle = self.line + count
@@ -82,7 +82,7 @@ class Reference:
 
 
 def in_runs(messages: Iterable[tuple[int, int]]) -> list[str]:
-    """Return references of (segment, message) pairs, neighbours as a range.
+    """Return references of (segment, message) pairs; neighbours form a range.
 
     >>> in_runs([(2, 5), (1, 7), (2, 4), (2, 9)])
     ['s2.9', 's2.4-5', 's1.7']

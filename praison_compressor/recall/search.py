@@ -1,4 +1,7 @@
-"""Search an archive: count matches, quote the best, reference the rest."""
+"""Search an archive; count the matches, choose passages and rows.
+
+`fitting` writes the text of the answer.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,13 @@ from .ranking import (
 from .references import Reference, in_runs
 
 MOST_COUNTED_MESSAGES = 400
-"""Most messages that a search counts and may quote."""
+"""A search counts, and may quote, at most this number of messages."""
 MOST_PASSAGES_PER_MESSAGE = 2
 MOST_NAMED = 8
-"""Most line numbers, and most references of similar messages."""
+"""At most this number of line numbers, and of references of similar messages, are named."""
 MOST_CALL_CHARS = 80
 PATH_NAMES = 4
-"""Names that a shortened path keeps, the last ones."""
+"""A shortened path keeps this number of names at its end."""
 RESULT_CHARS = 300
 OTHERS_DIVISOR = 3
 """Rows of other messages get at most 1 / OTHERS_DIVISOR of an answer."""
@@ -37,15 +40,16 @@ CHARS_PER_TOKEN = 2.7
 HEAD_TOKENS = 80
 """Tokens of an answer without its quoted lines."""
 MOST_LACKING_CHARS = 100
-"""Most characters of the list of words that no message has."""
+"""The list of words that no message has is cut to this number of characters."""
 REPEATED, LEAST_REPEATED_CHARS = "(quoted above)", 80
-"""Replaces a passage that the turn's earlier answers have."""
+"""REPEATED replaces a passage of more than LEAST_REPEATED_CHARS characters that the turn's earlier
+answers have."""
 
 
 def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
     """Return the archived messages that match, best first."""
     session = archive.session
-    # The agent sees all other messages.
+    # Search only archived messages: the agent sees all other messages.
     hits = archive.store.search(
         session.namespace, query, session.id, MOST_COUNTED_MESSAGES, archived_only=True
     )
@@ -71,7 +75,7 @@ class SearchAnswer:
     free_tokens: int
     """Tokens of the answer."""
     others_tokens: int
-    """Tokens of `others` with words; 0: only references."""
+    """Tokens for `others` with their words; 0: only the references are shown."""
 
 
 def search_answer(
@@ -90,8 +94,8 @@ def search_answer(
     Args:
         limit: most passages.
         free_tokens: tokens of the answer.
-        table_tokens: tokens if a passage is a table or a long block.
-        most_tokens: tokens if a passage goes on in another listing.
+        table_tokens: tokens of the answer if a passage is a table or a long block.
+        most_tokens: tokens of the answer if a passage goes on in another listing.
         answered: the turn's earlier answers; their passages are not quoted again.
     """
     is_whole, documents = found[0].hit.is_whole, count_documents(found)
@@ -133,12 +137,12 @@ def _chars_for(free_tokens: int) -> int:
 def _rank(
     query: str, found: Sequence[FoundMessage], archive: SessionArchive, most: int
 ) -> list[Match]:
-    """Return the passages that match, best first, else first lines."""
+    """Return the matching passages, best first, or each message's first line."""
     ranked = rank_passages(found, query_terms(query), archive.endings, most)
-    # Words of an identifier may stand apart in a text.
+    # Then search for single words: an identifier's words may stand apart in a text.
     words = [Term(word, 1.0) for word in distinct_words(query)]
     ranked = ranked or rank_passages(found, words, archive.endings, most)
-    # The store finds more forms of a word than lines have: it normalizes letters.
+    # No line may match although the store found the message: only the store normalizes letters.
     return ranked or first_lines(found, words)
 
 
@@ -220,7 +224,7 @@ class _QuotedMatches:
     ) -> None:
         """Lay out the matches, then their results, in `chars` characters.
 
-        `most_chars`: a longer passage does not go on in another listing.
+        `most_chars`: a passage of more characters does not go on in another listing.
         """
         self.archive, self.ranked = archive, ranked
         self.chosen = {match.place: match for match in reversed(matches)}
@@ -261,7 +265,7 @@ class _QuotedMatches:
     def _following(self, match: Match, around: Neighbourhood, where: Reference) -> list[str]:
         """Return the rest of a block from the listing at `where`.
 
-        An agent reads a file in pieces.
+        The block may go on there, because an agent reads a file in pieces.
         """
         quoted = match.quoted
         block, size = self.block_chars, chars_of(quoted)
@@ -353,7 +357,7 @@ def _calls_in(match: Match) -> set[str]:
 
 
 def _shorten_call(call: ToolCall) -> str:
-    # A call without an id is a text, and its end says what to do.
+    # A call without an id was written as text, whose end says what to do.
     values = argument_values(arguments_of(call)) if call.id else [call.arguments]
     short, half = one_line(", ".join(map(_shorten_path, values))), MOST_CALL_CHARS // 2
     shown = short if len(short) <= MOST_CALL_CHARS else f"{short[:half]}…{short[-half:]}"
