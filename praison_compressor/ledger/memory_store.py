@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 MOST_SESSIONS = 1_024
-"""Most sessions stored; the least recently used is dropped first."""
+"""At most this number of sessions are stored; the least recently used is dropped first."""
 
 
 @dataclass(eq=False)
@@ -51,15 +51,15 @@ class _Original:
 
 @dataclass(frozen=True)
 class _MemorySession:
-    """A session that is never edited: `os.fork` may copy it any time."""
+    """An immutable session: `os.fork` may copy the session at any time."""
 
     session: Session
     epochs: tuple[Epoch, ...]
-    """The lineage, the parent's epochs first."""
+    """The lineage; the parent's epochs come first."""
     skeleton: Skeleton = ()
 
     def epochs_to(self, epoch_id: str) -> tuple[Epoch, ...]:
-        """Return the epochs up to this one; all for the stable id."""
+        """Return the epochs up to `epoch_id`; for the stable id, all epochs."""
         if epoch_id == self.session.id:
             return self.epochs
         ids = [epoch.id for epoch in self.epochs]
@@ -221,7 +221,7 @@ class MemoryStore:
             original = archive.get(digest)
             if original is None:
                 original = archive[digest] = _Original(digest, message, size)
-            original.message = message  # it may have been dropped
+            original.message = message  # restores a dropped message
             archived.append(original)
         return tuple(archived)
 
@@ -254,9 +254,9 @@ class MemoryStore:
         return frozenset(original.digest for original in excess) & sizes.keys()
 
     def _excess(self, namespace: str, sizes: Mapping[str, int]) -> list[_Original]:
-        """Return the originals to drop, once those of `sizes` are archived.
+        """Return the originals to drop after the originals of `sizes` are archived.
 
-        Originals above the average size go first, because the user's messages are small.
+        Originals of more than the average size are dropped first: the user's messages are small.
         """
         archive = dict(self._archives[namespace].items())
         # A dropped original that is archived again keeps its old place in the order.

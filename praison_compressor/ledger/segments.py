@@ -21,7 +21,7 @@ class Usage:
     """Tokens of auxiliary calls, and their cost in US dollars if known."""
 
     prompt_tokens: int = 0
-    """Prompt tokens, including those read from or written to the cache."""
+    """Prompt tokens, including tokens read from or written to the cache."""
     completion_tokens: int = 0
     """Tokens of the answers."""
     cache_read_tokens: int = 0
@@ -119,7 +119,7 @@ class Segment:
 
     def payload(self) -> str:
         """Return the segment as canonical JSON, to be hashed."""
-        # `asdict` would copy every digest of the run.
+        # Not `asdict`, which would copy every digest of the run.
         fields = {**vars(self), "usage": vars(self.usage)}
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
@@ -235,7 +235,7 @@ class Session:
     head_hash: str = GENESIS
     """Hash of the newest entry."""
     entries: tuple[Entry, ...] = ()
-    """All entries, oldest first; a fork has those of its parent too."""
+    """All entries, oldest first; a fork has its parent's entries too."""
     erasures: int = 0
     """Number of times that `forget` removed a part of the session."""
     updated: float = field(default=0.0, compare=False)
@@ -312,14 +312,15 @@ def expand_skeleton(
     """Return the transcript of a skeleton: indexes become originals.
 
     An entry with dropped originals becomes its rendered message. With `length`, return the first
-    `length` messages, or None if these are not all known.
+    `length` messages, or None if one of these messages is unknown.
     """
     parts = _parts(skeleton, of_entry)
     if length is not None:
         return _first_messages(parts, length) if length else None
     transcript: list[Message] = []
     for count, messages in parts:
-        if count is not None or messages != transcript[-1:]:  # one notice for forgotten neighbours
+        # Consecutive forgotten entries share one notice.
+        if count is not None or messages != transcript[-1:]:
             transcript += messages
     return transcript
 

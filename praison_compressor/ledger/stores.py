@@ -64,7 +64,7 @@ class Store(Protocol):
         """
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
-        """Return the epochs up to the named one, root first.
+        """Return the epochs from the root to the named epoch.
 
         A stable id means the newest epoch.
 
@@ -83,8 +83,8 @@ class Store(Protocol):
     ) -> list[Hit]:
         """Return messages with words of the query, best first.
 
-        A `session_id` limits the search to that session and what it inherits. `archived_only`
-        leaves out messages that no segment has replaced.
+        A `session_id` limits the search to that session and the messages that it inherits.
+        `archived_only` leaves out messages that no segment has replaced.
 
         Raises:
             ConfigError: a limit below 1.
@@ -106,7 +106,7 @@ class BoundedStore(Protocol):
     """A store whose archive has a size limit, as `MemoryStore`."""
 
     def would_drop(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
-        """Return which of these originals a commit would drop.
+        """Return the digests of the originals that a commit would drop.
 
         `sizes` has each original's bytes by content digest, in the order of the commit.
         """
@@ -158,7 +158,7 @@ class Forgotten:
 
 @runtime_checkable
 class DurableStore(Protocol):
-    """A store that outlives the process: one in a database."""
+    """A store in a database, which outlives the process."""
 
     location: str
     """The database's path or host, without secrets."""
@@ -166,17 +166,17 @@ class DurableStore(Protocol):
     """Whether keys and tokens are redacted before a message is written."""
 
     def check(self) -> None:
-        """Connect to the store; create the tables of a new one.
+        """Connect to the store; create the tables of a new store.
 
         Raises:
-            StoreUnavailable: it cannot be reached, or another version wrote it.
+            StoreUnavailable: the store cannot be reached, or another version wrote it.
         """
 
     def tree(self, namespace: str, session_id: str) -> list[Epoch]:
         """Return the epochs of a session and all its forks, parents first."""
 
     def sessions(self, namespace: str) -> list[SessionInfo]:
-        """Return the namespace's sessions, last used first, without forgotten ones."""
+        """Return the namespace's sessions, last used first, except forgotten sessions."""
 
     def ids_with_prefix(self, namespace: str, prefix: str, limit: int) -> list[str]:
         """Return session ids that begin with `prefix`, last used first."""
@@ -193,7 +193,7 @@ class DurableStore(Protocol):
 
         `forget` removes originals, their summaries and all later summaries, also from the index and
         freed pages. The chain still verifies. A server's write-ahead log, replicas and backups
-        stay.
+        still have the removed text.
 
         Raises:
             SessionNotFound: no such session or message in this namespace.

@@ -61,7 +61,7 @@ STOP_WORDS = frozenset(
 MOST_QUERY_WORDS = 32
 """Further words of a query are ignored: models paste whole messages."""
 MOST_PARTIAL_HITS = 100
-"""Most hits if no message has all phrases of the query."""
+"""Upper limit of hits if no message has all phrases of the query."""
 PARTNER_SHARE = 0.5
 """Part of a phrase's weight if only the message's call or result has the phrase."""
 
@@ -75,7 +75,7 @@ class Document(NamedTuple):
 
 
 def document_of(message: Message, place: HitPlace) -> Document:
-    """Return a message with the words of text, calls and arguments."""
+    """Return a message with the words of its text, calls and arguments."""
     return Document(message, _spaced_words(searchable_text(message)), place)
 
 
@@ -84,8 +84,9 @@ def find_hits(
 ) -> list[Hit]:
     """Return the best matches among `documents`, by content digest.
 
-    If no document has all phrases, return at most MOST_PARTIAL_HITS that have some. Each of `runs`
-    has digests of neighbouring messages: a call is paired with its result in the same run.
+    If no document has all phrases, return at most MOST_PARTIAL_HITS documents with some of the
+    phrases. Each of `runs` has digests of neighbouring messages: a call is paired with its result
+    in the same run.
 
     Raises:
         ConfigError: a limit below 1.

@@ -10,6 +10,6 @@ In the order in which data passes the modules:
 - `commits`: commits, forks, leases; `redact_segment`, which `store` calls before a commit
 - `index`: the full-text index of the originals' words
 - `queries`: sessions, lineages, chains of entries, recorded transcripts
-- `search`: messages by their words
+- `search`: searches messages by their words
 - `maintenance`: `verify` and `forget`
 """

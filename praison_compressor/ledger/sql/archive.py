@@ -52,7 +52,7 @@ class Packer:
         packed = zlib.compress(data, 6)
         if self._codec is not None:
             packed = self._codec.encrypt(packed)
-        # Without the checksum, changed bits at the end of a stream would go unnoticed.
+        # Add a checksum: zlib alone does not notice changed bits at the end of a stream.
         return packed + binascii.crc32(packed).to_bytes(4, "big")
 
     def unpack(self, stored: bytes) -> bytes:
@@ -111,7 +111,7 @@ def codec_of(key: str) -> Codec:
 
 
 def new_pepper(codec: Codec | None) -> bytes:
-    """Return a new store's pepper: encrypted with the codec, empty without one."""
+    """Return a new store's pepper, encrypted; empty without a codec."""
     return b"" if codec is None else Packer(codec).pack(secrets.token_bytes(32))
 
 
@@ -191,12 +191,12 @@ class SqlArchive:
         """The dialect's INSERT, which has ON CONFLICT."""
         self.packer = packer
         self.index = WordIndex(self.execute, sizes, is_sqlite=self.is_sqlite)
-        """Empty in an encrypted store."""
+        """The index of the originals' words; empty in an encrypted store."""
 
     def rows_with(
         self, query: Select[Any], column: ColumnElement[Any], values: Iterable[Any]
     ) -> Iterator[Row[Any]]:
-        """Yield a query's rows whose column has one of many values."""
+        """Yield a query's rows in which `column` has one of the values."""
         for batch in batches(values):
             yield from self.execute(query.where(column.in_(batch))).all()
 
@@ -247,7 +247,7 @@ class SqlArchive:
         keys = {bytes(digest): key for digest, key in added}
         if not self.packer.encrypts:
             self.index.add({key: missing[digest] for digest, key in keys.items()})
-        # Another writer archived the others at the same time.
+        # Another writer archived the other messages at the same time.
         return keys | self._keys_of(namespace, missing.keys() - keys.keys())
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
@@ -270,7 +270,7 @@ class SqlArchive:
     def messages_of_entries(
         self, entry_keys: Iterable[int], wanted: slice = ALL_MESSAGES
     ) -> dict[int, list[Message]]:
-        """Return each entry's originals in order, `{}` for unwanted ones."""
+        """Return each entry's originals in order; `{}` for messages outside `wanted`."""
         keys_of = self.keys_of_entries(entry_keys)
         read = self.messages_of(key for keys in keys_of.values() for key in keys[wanted])
         return {entry: [read.get(key, {}) for key in keys] for entry, keys in keys_of.items()}

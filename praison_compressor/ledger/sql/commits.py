@@ -27,7 +27,7 @@ SegmentRun = tuple[Segment, list[Message]]
 
 
 def redact_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
-    """Return the segment and originals to store, secrets redacted."""
+    """Return the segment and originals to store; their secrets are redacted."""
     redacted, has_secrets = redactor.redact(originals)
     (rendered,), shows_secrets = redactor.redact([segment.rendered])
     # Earlier redactions count too: the originals may come from a view.
@@ -43,7 +43,8 @@ def _alias_digests(
 ) -> tuple[tuple[int, str], ...]:
     """Return the value of `Segment.archived_as`.
 
-    A mask's run has digests of messages as given, a summary's of repaired messages.
+    A mask's run has the digests of the given messages. A summary's run has the digests of the
+    repaired messages.
     """
     for as_read in (False, True):
         if _canonical_digests(originals, as_read) == list(run):
@@ -77,7 +78,7 @@ def append_segments(
         count = len(session.entries)
         skeleton = (*read_skeleton(archive, row.key), *range(count, count + len(segments)))
     changes = {"head": head, "commits": row.commits + bool(segments), "updated": now}
-    # A background summary was planned before the newest turns: their messages stay.
+    # A background summary was planned before the newest turns, whose messages stay.
     update_session(archive, row.key, skeleton, changes, keeps_appended=True)
 
 

@@ -53,7 +53,8 @@ _TRIES = 3
 PATIENCE_SECONDS = 10.0
 """Longest wait for older transactions before pages are cleared."""
 _PAUSE_SECONDS = 0.05
-# After a failure that took 1 s, the next try is 10 s later: else every turn of an agent would wait.
+# After a failure that took 1 s, nothing is tried for 10 s: otherwise every turn of an agent would
+# wait.
 _COOLDOWN_FACTOR = 10
 _EXPECTED_URL = "expected sqlite:///path or postgresql://user@host/database"
 
@@ -113,11 +114,12 @@ class Database:
         self._accepts_plain = accepts_plain
         self._sizes = sizes
         self._lock = renew_after_fork(threading.RLock())
-        # SQLite serves waiting writers in no order: of many threads some would wait too long.
+        # One thread writes at a time: SQLite serves waiting writers in no order, so that some of
+        # many threads would wait too long.
         self._writing = renew_after_fork(threading.Lock())
         self._engine: Engine | None = None
         self._packer = Packer()  # replaced at the first opening
-        self._file: os.stat_result | None = None  # SQLite's, at the last write
+        self._file: os.stat_result | None = None  # SQLite's file at the last write
         # Kind of transaction -> until when it is refused, and the error's text.
         self._cooldowns: dict[str, tuple[float, str]] = {}
         renew_after_fork(self)
@@ -148,17 +150,17 @@ class Database:
             ) from error
 
     def write(self, work: Callable[[SqlArchive], T]) -> T:
-        """Run work that writes, all of it or nothing; return its result."""
+        """Run work that writes, in one transaction; return its result."""
         with self._writing if self.is_sqlite else nullcontext():
             if self.is_sqlite and self._engine is not None:
                 self._check_file()
             return self._retry(work, _WRITE)
 
     def _check_file(self) -> None:
-        """Close a replaced file; refuse one that was cut off."""
+        """Close a replaced file; refuse a truncated file."""
         before, now = self._file, file_state(self.url)
         if before is None or now is None or not os.path.samestat(before, now):
-            # A commit to the open, deleted file would be lost.
+            # Close the deleted file: a commit to it would be lost.
             logger.warning(
                 "%s: its file was deleted or replaced, and its content is gone; the file at its "
                 "path is used from now on, and created if missing",
@@ -167,7 +169,7 @@ class Database:
             self.close()
             return
         if now.st_size < before.st_size:
-            # With cached pages this process would not notice the loss.
+            # Check now: a process with cached pages would not notice the loss.
             self._check_size()
         self._file = now
 
@@ -180,13 +182,13 @@ class Database:
             return False
 
     def _clear_file(self) -> bool:
-        # `secure_delete` overwrote freed bytes in place; the log may still hold old ones.
+        # `secure_delete` overwrote freed bytes in place; the log may still hold old bytes.
         ((busy, *_),) = self._run_alone("PRAGMA wal_checkpoint(TRUNCATE)")
         return not busy
 
     def _clear_tables(self) -> bool:
-        # A plain VACUUM leaves old bytes in reused pages. FULL rewrites the tables, but copies rows
-        # that an older transaction may still read.
+        # A plain VACUUM leaves old bytes in reused pages. VACUUM FULL rewrites the tables, but
+        # copies rows that an older transaction may still read: wait for older transactions.
         now = self.write(lambda a: str(a.execute(text(_CURRENT_TRANSACTION)).scalar()))
         until = time.monotonic() + PATIENCE_SECONDS
         while self.read(lambda a: a.execute(_OLDER_TRANSACTIONS, {"now": now}).scalar()):
@@ -212,7 +214,8 @@ class Database:
         """
         if self.is_sqlite and not os.path.exists(str(self.url.database)):
             above = next(p for p in Path(str(self.url.database)).parents if os.path.exists(p))
-            # Try to write: the permission bits let root write to every directory.
+            # Write a file to find out: by the permission bits root may write to every directory,
+            # even on a read-only disk.
             with self._explain_errors(), tempfile.TemporaryFile(dir=above):
                 return False
         engine = create_engine(self.url) if self.is_sqlite else postgresql_engine(self.url)
@@ -237,7 +240,7 @@ class Database:
                 try:
                     return self._attempt(work, begin)
                 except exc.DBAPIError as error:
-                    # Safe: a commit that is repeated after its success raises `LedgerConflict`.
+                    # Retrying is safe: a commit that has already succeeded raises `LedgerConflict`.
                     if not is_transient(error):
                         raise
             return self._attempt(work, begin)
@@ -251,7 +254,8 @@ class Database:
     def _get_engine(self) -> Engine:
         with self._lock:
             if self._engine is None:
-                with self._cool_down(_READ):  # here too: others wait for this lock
+                # Other threads wait for this lock: after a failed opening they fail at once.
+                with self._cool_down(_READ):
                     self._engine = self._open_engine()
             return self._engine
 
@@ -314,7 +318,7 @@ class Database:
             values = _read_meta(connection)
         if values:
             return values
-        # Only a new store takes SQLite's write lock: an existing one opens while others write.
+        # Only a new store takes SQLite's write lock: an existing store opens during writes.
         with connection.execution_options(begin=_WRITE).begin():
             if not self.is_sqlite:  # creating tables takes longer than a commit
                 connection.execute(text("SET LOCAL lock_timeout = '60s'"))

@@ -43,8 +43,8 @@ _EXPECTED_BYTES = "SELECT page_count * page_size FROM pragma_page_count, pragma_
 def is_truncated(url: URL) -> bool:
     """Return whether a SQLite file is shorter than its header says.
 
-    SQLite must read the header. If Python closed the file, this process's connections would lose
-    their locks.
+    SQLite itself reads the header. If Python opened and closed the file, this process's
+    connections would lose their locks.
     """
     path = Path(str(url.database)).absolute()
     # Retry: a process that extends the file writes the header page first.
@@ -79,7 +79,7 @@ def _create_private(path: Path) -> None:
         # O_EXCL: closing a file that another thread opened would end that thread's locks.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    # A file that another process creates at this moment is empty too.
+    # No warning about a new file: another process may be creating the ledger at this moment.
     elif path.is_file() and not path.stat().st_size and time.time() - path.stat().st_mtime > 1:
         logger.warning(
             "store sqlite:%s: the file is empty, so a new ledger is created; if it held a ledger, "
@@ -89,7 +89,8 @@ def _create_private(path: Path) -> None:
 
 
 def _set_pragmas(connection: Any, _record: object) -> None:
-    # The driver sends BEGIN only before the first write: two writers could both read, then fail.
+    # We send BEGIN ourselves. The driver sends BEGIN only before the first write: two writers could
+    # both read, then fail.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (
@@ -97,7 +98,7 @@ def _set_pragmas(connection: Any, _record: object) -> None:
         # A commit has a paid summary: worth one fsync.
         "synchronous = FULL",
         "foreign_keys = ON",
-        # `forget` overwrites in place.
+        # With it `forget` overwrites deleted bytes in place.
         "secure_delete = ON",
     ):
         _execute_patiently(cursor, "PRAGMA " + pragma)
@@ -141,7 +142,7 @@ def postgresql_engine(url: URL) -> Engine:
     arguments = {
         # These arguments override the URL, so each repeats the URL's own value.
         "connect_timeout": url.query.get("connect_timeout", _CONNECT_SECONDS),
-        # A pooler (PgBouncer) gives each transaction another connection.
+        # Prepare no statements: a pooler (PgBouncer) gives each transaction another connection.
         "prepare_threshold": None,
         # The URL's own options come last, and so win.
         "options": f"-c lock_timeout={LOCK_SECONDS}s {url.query.get('options', '')}",
@@ -188,7 +189,7 @@ def translate_errors(where: str) -> Iterator[None]:
         ) from error
     except exc.SQLAlchemyError as error:
         raise _ledger_error(where, _driver_message(error)) from error
-    except UnicodeEncodeError as error:  # of a name: messages are stored as bytes
+    except UnicodeEncodeError as error:  # only of a name: messages are stored as bytes
         name = repr(error.object[:60])
         raise LedgerError(f"{where} cannot hold {name}: no UTF-8; use another name") from error
     except OSError as error:

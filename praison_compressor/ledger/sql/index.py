@@ -1,7 +1,7 @@
 """The index of words: FTS5 on SQLite, GIN on PostgreSQL.
 
-The index has words and message keys, no positions. A *band* is a range of message keys. A word is
-indexed with its band's *mark* in front: on SQLite "price" in band 11 becomes "0bprice". A search
+The index has words and message keys, but no positions. A *band* is a range of message keys. A word
+is indexed with its band's *mark* in front: on SQLite "price" in band 11 becomes "0bprice". A search
 for "price*" then reads the newest bands first, not all messages. On SQLite only words that such a
 search may find have a mark.
 """
@@ -21,7 +21,7 @@ from ...messages import Message
 from ..words import LEAST_PREFIX_LETTERS, STOP_WORDS, distinct_words, finds_longer, searchable_text
 
 TERM_CHARS = 16
-"""Characters of a word that are indexed."""
+"""Number of a word's first characters that are indexed."""
 _MOST_RANGES = 64  # ranges of one statement
 _MARKS = string.digits + string.ascii_lowercase
 
@@ -65,7 +65,7 @@ _SELECT = {
     True: "SELECT found.rowid FROM json_each(:parts) AS part CROSS JOIN compressor_search AS found "
     "WHERE found.compressor_search MATCH json_extract(part.value, '$[0]') AND found.rowid "
     "BETWEEN json_extract(part.value, '$[1]') AND json_extract(part.value, '$[2]')",
-    # The mode decides for the planner: few rows are compared one by one, many are looked up.
+    # The mode decides for the planner: few rows are compared one by one, many rows are looked up.
     False: "WITH found AS {mode} (SELECT message_key AS key FROM compressor_search "
     "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found WHERE {within}",
 }
@@ -175,7 +175,7 @@ def _words_of(message: Message) -> list[str]:
 
 
 def merge_ranges(ranges: Iterable[KeyRange], gap_keys: int) -> list[KeyRange]:
-    """Return ranges of keys in order; join those with a small gap."""
+    """Return ranges of keys in order; join ranges with a small gap."""
     merged: list[KeyRange] = []
     for first, last in sorted(ranges):
         if merged and first - merged[-1][1] <= gap_keys:

@@ -154,7 +154,7 @@ def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:
 
 # ---------------------------------------------------------------- forget
 def forget_session(archive: SqlArchive, namespace: str, target: str) -> Forgotten:
-    """Forget the session's own entries, not the inherited ones."""
+    """Forget the session's own entries, but no inherited entries."""
     archive.block_commits()
     row = require_session(archive, namespace, target)
     own = entries.c.session_key == row.key
@@ -236,14 +236,14 @@ def _drop_transcript_if_empty(archive: SqlArchive, namespace: str, session_id: s
 
 
 def _with_descendants(namespace: str, first: ColumnElement[bool]) -> CTE:
-    """Return matching entries and all later ones of their chains."""
+    """Return matching entries and all later entries of their chains."""
     step = select(entries.c.key, entries.c.hash).where(entries.c.namespace == namespace)
     walk = step.where(first).cte("walk", recursive=True)
     return walk.union(step.where(entries.c.parent == walk.c.hash))
 
 
 def _sessions_ending_in(archive: SqlArchive, chained: CTE) -> set[int]:
-    """Return the sessions whose newest entry is among these."""
+    """Return the sessions whose newest entry is in `chained`."""
     heads = (entries.c.namespace == sessions.c.namespace) & (entries.c.hash == sessions.c.head)
     query = select(sessions.c.key).join(entries, heads)
     return set(archive.execute(query.where(entries.c.key.in_(select(chained.c.key)))).scalars())

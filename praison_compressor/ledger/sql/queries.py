@@ -38,7 +38,7 @@ _LOCKED = tuple(query.with_for_update() for query in _NAMED)
 def find_session(
     archive: SqlArchive, namespace: str, session_id: str, *, locked: bool = False
 ) -> Row[Any] | None:
-    """Return the row of a session, by its id or an epoch's.
+    """Return a session's row, by its id or an epoch's id.
 
     With `locked`, no other writer changes the row in this transaction.
     """
@@ -72,7 +72,7 @@ def head_of_epoch(archive: SqlArchive, row: Row[Any], epoch: str) -> str:
 
 
 def ancestors(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[Row[Any], str]]:
-    """Yield each ancestor, with the hash of the newest entry it shares."""
+    """Yield each ancestor, and the hash of its newest shared entry."""
     while row.base_key is not None:
         if row.base_key >= row.key:  # a fork is made after its base
             raise LedgerCorrupt(f"session {row.id}: its base is not an older session")
@@ -182,7 +182,7 @@ _RUN = (
 def read_chain(
     archive: SqlArchive, namespace: str, head: str, after: str = GENESIS
 ) -> list[Row[Any]]:
-    """Return the entries behind hash `after` up to `head`, oldest first."""
+    """Return the entries after hash `after` up to hash `head`, oldest first."""
     chain: list[Row[Any]] = []
     values = {"namespace": namespace, "after": after, "head": head, "before": EVERY_KEY}
     # One query for each session: a recursive query would take a step for each entry.
@@ -262,13 +262,13 @@ _SIZES = (
 
 
 def _skeleton_length(archive: SqlArchive, session_key: int, skeleton: Skeleton) -> int:
-    """Count a skeleton's messages, without leading system messages."""
+    """Count a skeleton's messages except leading system messages."""
     numbers = [item for item in skeleton if isinstance(item, int)]
     leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), skeleton)
     length = len(skeleton) - len(numbers) - len(list(leading))
     if numbers:
         row = archive.execute(_KEYED, {"key": session_key}).one()
-        # The oldest ancestor first, as a skeleton's indexes count.
+        # Begin with the oldest ancestor, as a skeleton's indexes count.
         chained = reversed(newest_entries(archive, row).items())
         values = [{"key": key, "newest": newest} for key, newest in chained]
         sizes = [size for part in values for size in archive.execute(_SIZES, part).scalars()]

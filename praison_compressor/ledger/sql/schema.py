@@ -1,7 +1,7 @@
 """Define the ledger's tables, the same for SQLite and PostgreSQL.
 
-A session has the hash of its newest entry, an entry its parent's hash; forks share entries. Only
-the binary columns and the full-text index have words of a conversation.
+A session has the hash of its newest entry. An entry has its parent's hash. Forks share entries.
+Only the binary columns and the full-text index have words of a conversation.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ meta = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
-# `head` is the hash of the newest entry, `base_head` that of the newest inherited entry.
+# `head` is the hash of the newest entry. `base_head` is the hash of the newest inherited entry.
 sessions = Table(
     _PREFIX + "sessions",
     metadata,
     Column("key", _KEY_TYPE, primary_key=True),
     Column("namespace", Text, nullable=False),
     Column("id", Text, nullable=False),
-    # As the caller named it. There may be no such session.
+    # The parent's id as the caller gave it; there may be no such session.
     Column("parent_id", Text),
     Column("base_key", _KEY_TYPE, ForeignKey(_PREFIX + "sessions.key"), index=True),
     Column("base_head", Text, nullable=False, default=GENESIS),
@@ -119,7 +119,7 @@ links = Table(
     sqlite_with_rowid=False,
 )
 
-# Key ranges of a session's messages: a search reads these, not a million links.
+# Key ranges of a session's messages: a search reads these ranges, not a million links.
 spans = Table(
     _PREFIX + "spans",
     metadata,
@@ -162,10 +162,11 @@ _INDEX_STATEMENTS = {
     ),
     "postgresql": (
         "CREATE TABLE compressor_search (message_key BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
-        # A long pending list would leave its pages in the index for good.
+        # Keep the pending list short: its pages stay in the index for good.
         "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
         "WITH (gin_pending_list_limit = 128)",
-        # The planner would keep samples of messages in a catalog that `forget` cannot reach.
+        # No statistics: the planner would keep samples of messages in a catalog that `forget`
+        # cannot reach.
         "ALTER TABLE compressor_search ALTER COLUMN words SET STATISTICS 0",
         *(
             f"ALTER TABLE {table} ALTER COLUMN {column.name} SET STATISTICS 0"

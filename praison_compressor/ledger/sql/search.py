@@ -37,7 +37,7 @@ from .schema import entries, links, messages, sessions, spans
 
 _BATCH_MESSAGES = 200  # messages that are read at a time
 _WIDE_RANGE_KEYS = 1 << 17  # keys; in a wider range reading is faster than a look-up
-_MOST_RANKED = 400  # messages with all words
+_MOST_RANKED = 400  # messages with all words that are ranked
 _MOST_PAIRED = 100  # messages with a frequent word whose calls or results are read
 _MOST_PARALLEL = 8  # parallel calls whose results are read
 
@@ -69,7 +69,7 @@ def search(
     hits = reader.hits(limit)
     if hits and hits[0].is_whole:
         return hits
-    # Messages with some of the words count only if none has all.
+    # Messages with some of the words count only if no message has all words.
     if reader.read(islice(_with_some_words(lists), MOST_PARTIAL_HITS)):
         hits = reader.hits(limit)
     return hits
@@ -137,7 +137,7 @@ class _Reader:
         """Read the newest messages that have all words.
 
         `lists` has the rarest word first. A call may have some of the words, and its result the
-        others.
+        other words.
         """
         rarest, *others = lists
         floor = self._read_newest(rarest, others)
@@ -158,11 +158,11 @@ class _Reader:
         return floor
 
     def _read_older(self, lists: Sequence[_Postings], floor: int) -> bool:
-        """Read older messages with all words; return whether none can be missing."""
+        """Read older messages with all words; return whether no match is missing."""
         room = self._room()
         words = [postings.word for postings in lists]
         older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
-        # The calls and results of older messages are not read.
+        # With several words a match may be missing: older calls and results are not read.
         return room > 0 and self.read(older, room) < room and len(lists) == 1
 
     def _room(self) -> int:
@@ -181,7 +181,7 @@ class _Reader:
             if _has_result(message):
                 results.append(key)
             elif message.get("role") == "assistant":
-                # An agent without native calls writes one as text.
+                # An agent without native calls writes a call as text.
                 by_calls[len(tool_calls_of(message)) or 1].append(key)
         for count, callers in by_calls.items():
             self.read(_keys_beside(self._archive, callers, 1, count))
@@ -203,7 +203,7 @@ def _has_result(message: Message) -> bool:
 
 
 def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
-    """Return keys of messages `first` to `last` places after these."""
+    """Return the keys of messages `first` to `last` places after `keys`."""
     other = links.alias("other")
     is_near = other.c.ordinal.between(links.c.ordinal + first, links.c.ordinal + last)
     query = select(other.c.message_key).join(
@@ -220,7 +220,7 @@ class _Reach:
 
     entries: ColumnElement[bool]
     ranges: list[KeyRange]
-    """The newest first."""
+    """Ranges of message keys, the newest first."""
 
 
 def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Reach:
@@ -239,7 +239,7 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
 
 
 def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
-    # Materialized: else the planner may begin with all messages of all entries.
+    # Materialized: otherwise the planner may begin with all messages of all entries.
     held = select(links).where(links.c.message_key.in_(keys)).cte().prefix_with("MATERIALIZED")
     return (
         select(held, entries.c.hash, sessions.c.id, messages.c.key, messages.c.body)

@@ -1,4 +1,7 @@
-"""`SqlStore`: the ledger in SQLite for one machine, in PostgreSQL for many."""
+"""`SqlStore`: the ledger in SQLite for one machine, in PostgreSQL for many.
+
+`SqlStore` redacts the secrets in messages before it writes them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from .maintenance import Fault
 from .search import search
 
 _MOST_SNAPSHOTS = 256
-"""Most sessions whose entries stay in memory."""
+"""The entries of at most this number of sessions stay in memory."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -200,9 +203,9 @@ def open_store(
     """Return the store at a path, `sqlite:///path` or `postgresql://…`.
 
     None is a file in the user's data directory. With a `codec` an unencrypted store is refused.
-    With a `key` (Fernet) a new store is encrypted; an unencrypted one stays so. An encrypted store
-    has no index: a search reads the messages. `redact_secrets` redacts keys and tokens before a
-    write.
+    With a `key` (Fernet) a new store is encrypted; an unencrypted store stays unencrypted. An
+    encrypted store has no index: a search reads the messages. With `redact_secrets` keys and tokens
+    are redacted before a write.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
