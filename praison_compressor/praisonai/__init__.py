@@ -11,15 +11,15 @@ In the order in which data passes the modules:
 - `patches`: lists the host's names that are replaced
 - `context_param`: reads an agent's `context=`; changes the host's settings
 - `agents`: replaces methods of agents, teams and workflows; restores sessions after a restart
-- `running_turn`: the turn that runs in this context
+- `running_turn`: tracks the turn that runs in this context
 - `bots_and_terminal`: switches off compaction by the host's terminal, gateway and bots
 - `wire`: replaces the host's calls of a provider
 - `agent_requests`: makes the view of each request; bills its answer
 - `request_shapes`: reads requests and writes views in each API's form
 - `conversation_finder`: finds the conversation of a request
-- `conversations`: the state of each conversation
-- `journal`: restores tool steps that the host dropped; records conversations in the store
-- `model_compressors`: makes a `ContextCompressor` for each model; learns from refusals
+- `conversations`: holds the state of each conversation
+- `journal`: keeps all messages of a conversation, in memory and in the store
+- `model_compressors`: makes a `ContextCompressor` for each model; applies learned windows
 - `agent_ledger`: opens an agent's ledger; finds its stored sessions
 - `recall_tools`: gives an agent the recall tools
 - `agent_compressor`: `agent.context_compressor`

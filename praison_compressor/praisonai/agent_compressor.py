@@ -85,7 +85,7 @@ class AgentCompressor:
 
     @property
     def conversation(self) -> Conversation:
-        """Return the running turn's conversation, else the one of `chat_history`."""
+        """Return the running turn's conversation, else the conversation of `chat_history`."""
         return self._finder.current
 
     @property
@@ -207,7 +207,7 @@ class AgentCompressor:
         return run(self.acompress(focus))
 
     def idle(self) -> int:
-        """Begin summaries of conversations whose cache is cold; return how many."""
+        """Begin summaries of conversations whose cache is cold; return their number."""
         count = 0
         for conversation in self._conversations.newest():
             if messages := conversation.journal.transcript or conversation.last_messages:

@@ -36,7 +36,7 @@ def _host_session_id(agent: Any) -> str | None:
 
 
 def host_store(agent: Any) -> Any:
-    """Return the host's store of the session, or None unless on disk."""
+    """Return the host's store of the session if on disk, else None."""
     # A database (`db=`) may be on another machine: its conversations must not reach this disk.
     is_known = hasattr(agent, "_session_store") and hasattr(agent, "_db")
     if _host_session_id(agent) is None or not is_known or agent._db is not None:
@@ -45,7 +45,7 @@ def host_store(agent: Any) -> Any:
     if store is None:
         if getattr(agent, "_session_store_initialized", False):
             return None
-        # The host opens its store in its first turn.
+        # Open the store now: the host opens it only in its first turn.
         try:
             from praisonaiagents.session import get_default_session_store
         except ImportError:
@@ -57,7 +57,7 @@ def host_store(agent: Any) -> Any:
 
 
 def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
-    """Return the store of an agent's ledger; after a failure, memory."""
+    """Return the store of an agent's ledger, in memory after a failure."""
     name = agent_title(agent)
     try:
         store = _open_store(config, agent)
@@ -122,7 +122,7 @@ def default_host_store() -> Any:
         from praisonaiagents.session import get_default_session_store
     except ImportError:
         return None
-    # Opening the store would make the directory.
+    # Open no missing store: opening would make the directory.
     return get_default_session_store() if get_sessions_dir().is_dir() else None
 
 

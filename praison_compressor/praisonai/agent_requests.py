@@ -113,7 +113,7 @@ class AgentRequests:
         return view
 
     def _complete_request(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
-        """Return the conversation, None for a title's request, and the completed request."""
+        """Return the conversation (None for a title) and the completed request."""
         messages = self._finder.without_history_copy(request.messages)
         request = replace(request, messages=messages)
         if not self._finder.belongs_to_conversation(messages):
@@ -201,7 +201,7 @@ class AgentRequests:
     # ------------------------------------------------------------ answers
 
     def offer_recall(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the parameters, with the recall tools after the first compression."""
+        """Return the parameters; add the recall tools after the first compression."""
         with self._log_failure("sent without the recall tools"):
             return self._recall.add_to_request(params)
         return params
@@ -217,7 +217,7 @@ class AgentRequests:
                 await asyncio.to_thread(conversation.journal.add_calls, message, compressor)
 
     def record_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
-        """Bill a provider's usage so far, less `previous`; learn from it."""
+        """Bill a provider's usage since `previous`; learn from the usage."""
         with self._log_failure("nothing learned from the usage"):
             if not previous.prompt_tokens:
                 self.compressors.learn_usage(sent, usage.prompt_tokens)

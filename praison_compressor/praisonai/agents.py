@@ -34,7 +34,7 @@ class Agents:
         """`before_look_up` is called before each look-up of a compressor."""
         self._before_look_up = before_look_up
         self.defaults: dict[str, Any] = {}
-        """Options of `CompressorConfig` for agents that name no others."""
+        """Options of `CompressorConfig` for agents that do not set these options."""
         self._in_code = False
         """Whether a program called `install()`: a disabled plugin then has no effect."""
         self._is_plugin_enabled: Callable[[], bool] = lambda: False
@@ -173,7 +173,7 @@ def chat(call: HostCall) -> Any:
 
 @replacing
 async def achat(call: HostCall) -> Any:
-    """Replace `achat`, as `chat` on the event loop."""
+    """Replace `achat`: do what `chat` does, on the event loop."""
     agent_compressor, command = _read_call(call)
     if agent_compressor is not None and command is not None:
         return await answer_command(agent_compressor, command)
@@ -215,7 +215,7 @@ def _stream_turn(
 
 @replacing
 def init_session_store(call: HostCall) -> None:
-    """Replace `_init_session_store`: restore the session whole."""
+    """Replace `_init_session_store`: restore the whole session."""
     call.go_on()
     agent_compressor = call.agents.compressor_of(call.instance)
     if agent_compressor is not None:
@@ -250,7 +250,7 @@ def keep_messages(call: HostCall) -> Any:
 
 def in_loop_compaction(original: object, agents: Agents) -> property:
     """Return the host's switch for compaction in loops: off in our turns."""
-    # Not set on the `LLM`, which other agents may share.
+    # The switch is not set on the `LLM`, because other agents may share the `LLM`.
     name = "_in_loop_compaction"
     return attribute(name, lambda self: running_turn() is None and vars(self).get(name, True))
 
@@ -345,7 +345,7 @@ def _with_missing_front(transcript: Sequence[Message], history: list[Message]) -
         or (message.get("role") in ("user", "assistant") and not tool_calls_of(message))
     ]
     digests = [*map(digest, kept)]
-    # Match two messages: one may recur. The end of a killed turn may differ.
+    # Match two messages, because one may recur; only two, because a killed turn's end may differ.
     first = [*map(digest, restored[:2])]
     starts = (at for at in range(len(digests), -1, -1) if digests[at : at + len(first)] == first)
     start = next(starts, 0)

@@ -89,7 +89,7 @@ def handle_command(call: HostCall) -> Any:
 
 @replacing
 def idle_candidates(call: HostCall) -> Any:
-    """Replace the gateway's list of idle sessions by those of other agents."""
+    """Replace the gateway's list of idle sessions: omit our agents' sessions."""
     candidates = call.go_on()
     gateway = call.instance
     served = {name: _compressor_for(agent, call.agents) for name, agent in gateway._agents.items()}

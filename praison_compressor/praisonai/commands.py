@@ -21,7 +21,7 @@ class Command:
 
     name: str
     argument: str
-    """The argument as `/help` prints it; "" without one."""
+    """The argument as `/help` prints it; "" for a command without argument."""
     help: str
     answer: Callable[[AgentCompressor, str], str | Awaitable[str]]
     """Returns the reply to an argument. Runs in a thread; an awaitable reply is awaited."""
@@ -93,7 +93,7 @@ def _undo(agent_compressor: AgentCompressor, argument: str) -> str:
     use = agent_compressor.context_use()
     compressor = agent_compressor.for_model()
     messages = agent_compressor.next_messages()
-    # An empty range: the view as it is now, in which earlier compressions stand again.
+    # An empty range previews the view as it is now, with earlier compressions in force again.
     now = compressor.preview(messages, until=0, **agent_compressor.conversation.options)
     replaced = [now.messages[index] for index, fate in now.fates() if fate != "keep"]
     return wording.describe_undo(segments, messages, replaced, use, compressor.tokens.message)
@@ -207,7 +207,7 @@ def _mistake(reply: str) -> ParsedCommand:
 
 
 SHORT_NAME = 5
-"""Letters. A command shorter than this has no misspelling longer than the command."""
+"""If a command has fewer letters than this, a longer word is no misspelling of the command."""
 
 
 def _nearest_command(word: str) -> str | None:

@@ -43,7 +43,7 @@ class RequestedContext:
         unset = {name: value for name, value in defaults.items() if name not in self.options}
         options, faults = valid_options({"model": model, **self.options, **unset})
         for fault in faults.values():
-            # Not raised: a dictionary is first read inside a turn, which must not end.
+            # Log, do not raise: a dictionary is first read inside a turn, which must not end.
             logger.error("options of context=: %s", fault)
         config = CompressorConfig.from_mapping(options)
         complete = config.with_environment()
@@ -52,7 +52,7 @@ class RequestedContext:
 
 
 def valid_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the options that are valid together, and the others' faults."""
+    """Return the options that are valid together, and the other options' faults."""
     valid: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for name, value in options.items():

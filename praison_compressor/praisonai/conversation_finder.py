@@ -1,12 +1,12 @@
 """Find the conversation of a request; one agent may serve many people.
 
-A conversation is a candidate if its host id equals the host id of the request. Both may have none.
-The first rule that fits decides:
+A conversation is a candidate if its host id equals the host id of the request, or if conversation
+and request both have no host id. The first rule that fits decides:
 
 1. The conversation uses the host's list of messages, and the request begins with the
    conversation's messages.
 2. The request has the end of the conversation's history.
-3. The request has more messages of the conversation than of any other.
+3. The request has more messages of the conversation than of any other conversation.
 
 Without a host id, rule 3 counts only long messages that no other conversation has, and rule 2 needs
 one such message. If no rule fits, a new conversation begins: nobody reads another person's words.
@@ -67,7 +67,7 @@ class ConversationFinder:
 
     @property
     def current(self) -> Conversation:
-        """Return the running turn's conversation, else the one of `chat_history`."""
+        """Return the running turn's conversation, else the conversation of `chat_history`."""
         return self.running or self._conversation_at_rest()
 
     def new_turn(self, requests: TurnRequests) -> Turn:
@@ -88,7 +88,7 @@ class ConversationFinder:
     def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> Conversation:
         host_id = self.host_id
         sent = digests_without_system(cached)
-        # The user's newest message is new to every conversation.
+        # Leave out the user's newest message, which is new to every conversation.
         is_question = bool(cached) and cached[-1].plain.get("role") == "user"
         earlier = digests_without_system(cached[:-1] if is_question else cached)
         conversation = self._find(host_id, earlier, turn.history) or self._begin(host_id, earlier)
@@ -140,7 +140,7 @@ class ConversationFinder:
         return tuple(dict.fromkeys((*current.earlier_sessions, current.session_id)))
 
     def switch_to(self, session_id: str, history: Sequence[Message]) -> Conversation:
-        """Begin a session, or go on with one; `history` replaces the host's."""
+        """Begin or continue a session; `history` replaces the host's history."""
         earlier_sessions = self.user_sessions()
         agent = self._agent()
         if agent is not None:
@@ -170,7 +170,7 @@ class ConversationFinder:
         return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
 
     def without_history_copy(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the messages without the host's copy of the newest ones.
+        """Return the messages without the host's copy of the newest messages.
 
         With `memory={"history": True}` the host sends a copy before the history itself
         (`ChatMixin._build_messages`). The copy begins later on every turn, so no summary would
@@ -253,7 +253,7 @@ class ConversationFinder:
 
 
 def _most_shared(pool: Sequence[Conversation], earlier: tuple[str, ...]) -> Conversation | None:
-    """Return the continued conversation, else the one with most shared messages."""
+    """Return the continued conversation, else the conversation with the most shared messages."""
     continued = next((candidate for candidate in pool if candidate.is_continued_by(earlier)), None)
     if continued is not None:
         return continued

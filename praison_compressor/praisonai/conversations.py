@@ -85,14 +85,14 @@ def _index_now(chosen: ChosenMessage, messages: Sequence[Message]) -> int | str 
     if isinstance(chosen, str):
         return chosen
     shown = leading_count(messages) + chosen.index
-    # Nearest first: few edits move a message, so mostly one message is digested.
+    # Begin with the shown index: few edits move a message, so one digest is mostly enough.
     nearest = sorted(range(len(messages)), key=lambda index: abs(index - shown))
     return next((n for n in nearest if content_digest(messages[n]) == chosen.digest), None)
 
 
 @dataclass(frozen=True)
 class CurrentRequest:
-    """A conversation's last request, or after a command its next one."""
+    """A conversation's last request; after a command, its next request."""
 
     result: CompressResult | None = None
     """The result whose view is sent; None before the first request."""
@@ -102,7 +102,7 @@ class CurrentRequest:
     overhead_tokens: int = 0
     """Tokens of the request beside its messages."""
     tool_tokens: int = 0
-    """Tokens of the last tools sent. The last request of a turn may have none."""
+    """Tokens of the tools that were sent last; a turn's last request may have no tools."""
     kept_steps: KeptSteps = field(default_factory=KeptSteps)
 
 
@@ -116,7 +116,7 @@ class Conversation:
     earlier_sessions: tuple[str, ...] = ()
     """Sessions that the user left by `/new` or `/resume` to come here."""
     last_messages: tuple[Message, ...] = ()
-    """Copies of the last request's messages, system messages included."""
+    """Copies of the last request's messages, including system messages."""
     current_request: CurrentRequest = field(default_factory=CurrentRequest)
     pinned: tuple[str, ...] = ()
     choices: Choices = field(default_factory=Choices)
@@ -126,7 +126,7 @@ class Conversation:
     history: list[Any] | None = field(default=None, repr=False)
     """The host's list of messages; None once another conversation uses that list."""
     digests: tuple[str, ...] = ()
-    """Digests of the history after the last turn, and of what the host dropped before."""
+    """Digests of the history after the last turn, and of messages that the host dropped before."""
     identifying: set[str] = field(default_factory=set)
     """Digests of long messages, by which the conversation is found."""
     first_sent: dict[str, int] = field(default_factory=dict)
@@ -236,7 +236,7 @@ class Conversation:
         self.digests = (*self.digests[: max(0, offset)], *history)
 
     def identify_by(self, messages: Iterable[CachedMessage]) -> None:
-        """Identify the conversation by the long ones among these messages."""
+        """Identify the conversation by the long messages among these."""
         self.identifying.update(m.digest for m in messages if len(text_of(m.plain)) >= LONG_CHARS)
 
     # ------------------------------------------------------------ its user
@@ -278,7 +278,7 @@ class Conversations:
         return [conversation for conversation in self.newest() if conversation.host_id == host_id]
 
     def find_unused(self, host_id: str | None) -> Conversation | None:
-        """Return a conversation with that host id without requests, or None."""
+        """Return a conversation with that host id and no request, or None."""
         return next((c for c in self.with_host_id(host_id) if not c.first_sent), None)
 
     def remember(self, conversation: Conversation) -> Conversation:
@@ -311,7 +311,7 @@ class Conversations:
         return len(hits)
 
     def bound_journals(self) -> None:
-        """Drop the journals of the oldest conversations above JOURNALED_TOKENS."""
+        """Keep the newest journals, up to JOURNALED_TOKENS; drop the other journals."""
         left = JOURNALED_TOKENS
         for conversation in self.newest():
             left -= conversation.journal.tokens
@@ -320,5 +320,5 @@ class Conversations:
 
 
 def digests_without_system(messages: Iterable[CachedMessage]) -> tuple[str, ...]:
-    """Return the digests of messages, without those of system messages."""
+    """Return the digests of messages except system messages."""
     return tuple(message.digest for message in messages if not is_system(message.plain))

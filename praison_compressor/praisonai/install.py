@@ -68,7 +68,7 @@ class Installation:
         self.agents.close()
         while self.patches:
             owner, name, original, replacement = self.patches.pop()
-            if vars(owner).get(name) is not replacement:  # the replacement passes all calls on
+            if vars(owner).get(name) is not replacement:  # ours is called by the newer one
                 logger.warning("%s.%s stays: replaced again after us", owner.__name__, name)
             elif original is patches.ABSENT:
                 delattr(owner, name)
@@ -126,7 +126,7 @@ def installed() -> Installation | None:
 
 
 if TYPE_CHECKING:
-    # Ours are frozen, and the host ships no types.
+    # The host ships no types, and its fields are not frozen as our fields are.
     @dataclass
     class _Options(CompressorConfig, ContextConfig):  # type: ignore[misc]
         """The fields as type checkers see them."""
@@ -166,7 +166,7 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
         return object.__new__(cls)
 
     def claim_session(self, agent: Any) -> str | None:
-        """Return `session_id` for the first agent that asks, None for others."""
+        """Return `session_id` for the first agent that asks, else None."""
         holder = None if self._holder is None else self._holder()
         if holder is None:
             self._holder = weakref.ref(agent)

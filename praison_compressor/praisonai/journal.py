@@ -1,4 +1,6 @@
-"""Restore dropped tool steps to each request, and record the request.
+"""Keep all messages of a conversation's requests, in memory and in store.
+
+From these messages `messages.dropped_steps` restores the steps that the host dropped.
 
 New messages are written to the store before the request is sent: a killed process loses no result
 that the model has read.
@@ -49,7 +51,7 @@ def count_kept_steps(
     compressor: ContextCompressor,
     view: Sequence[Message] | None = None,
 ) -> KeptSteps:
-    """Count the restored steps and tokens, or those in the `view`."""
+    """Count restored steps and their tokens, in the `view` if given."""
     if view is not None:
         sent = {id(message) for message in view}
         restored = [message for message in restored if id(message) in sent]
@@ -98,7 +100,7 @@ class Journal:
         return result
 
     def peek(self, messages: Sequence[Message], compressor: ContextCompressor) -> CompletedRequest:
-        """Return the messages with those that the host dropped; record nothing."""
+        """Return messages with the messages that the host dropped; record nothing."""
         if not compressor.config.keep_tool_steps:
             return _unchanged(messages)
         session = self._session(compressor)
@@ -215,7 +217,7 @@ def _unchanged(messages: Sequence[Message]) -> CompletedRequest:
 
 
 def _content_digests(cached: Sequence[CachedMessage]) -> tuple[str, ...]:
-    # Of whole messages: a call read from an answer may have keys that the host omits.
+    # Whole messages are digested: a call read from an answer may have keys that the host omits.
     return tuple(message.content_digest for message in cached)
 
 

@@ -1,4 +1,6 @@
-"""Make a `ContextCompressor` for each model of an agent; learn from refusals.
+"""Make an agent's compressor for each model; apply the learned windows.
+
+A refusal and its remedies are noted here; `tokens.learned` decides about a model's window.
 
 The agent's own model writes the summaries, at its own endpoint: an on-premises transcript must not
 reach a public provider.
@@ -180,7 +182,7 @@ class ModelCompressors:
     def _summarizer(self, config: CompressorConfig) -> Summarizer | None:
         agent = self._agent()
         if config.auxiliary_model or not self._own_model or agent is None:
-            return None  # `ContextCompressor` makes one if the configuration names one
+            return None  # `ContextCompressor` makes the configured one, if any
         own_config = config if config.model == self.config.model else self.for_model(None).config
         try:
             return _own_summarizer(agent, own_config.context_window)

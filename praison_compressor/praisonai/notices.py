@@ -32,7 +32,8 @@ _EXIT_REFUSES = 2
 class _Hooks:
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
-        # No tasks: masks are committed in a loop of their own, which ends before the request.
+        # Hooks run in threads, not in tasks: masks are committed in an event loop of their own,
+        # which ends before the request.
         self._begun: list[Future[None]] = []
         self._is_cancelled = False
 
@@ -108,7 +109,7 @@ class Notices:
     def _report_background(self, event: Event) -> None:
         conversation = self._find_conversation(event.session_id)
         messages = () if conversation is None else conversation.last_messages
-        # Not here: this thread may wait for the hooks.
+        # Run hooks in a thread without an event loop; in the background this thread may wait.
         start_thread(lambda: self._report(event, messages)).result()
         if event.name == "committed":
             self._announce(describe_committed(event), conversation)

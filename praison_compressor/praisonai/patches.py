@@ -20,7 +20,7 @@ class Patch(NamedTuple):
     """A name of the host that we replace; `docs/host.md` gives the reason."""
 
     owner: str
-    """`module:Class` in `praisonaiagents`; after a slash in another package."""
+    """`module:Class` in `praisonaiagents`; `/package.module:Class` in another package."""
     name: str
     make: Callable[..., Any]
     """(the host's object, our `Agents`) -> the replacement."""

@@ -85,7 +85,7 @@ class HostConfiguration:
     files: tuple[str, ...]
     """Files that the host reads, the nearest last."""
     faults: tuple[str, ...]
-    """Settings without effect, each with the nearest valid one."""
+    """Settings without effect, each with the nearest valid setting."""
 
 
 def read_host_configuration() -> HostConfiguration:
@@ -96,7 +96,7 @@ def read_host_configuration() -> HostConfiguration:
     """
     contents = _read_files()
     files = tuple(map(str, contents))
-    # To the host a file that it cannot parse is empty.
+    # The host takes a file that it cannot parse as empty.
     unreadable = [path for path, read in contents.items() if path.stat().st_size and not read]
     faults = [f"{path}: no YAML or TOML that can be read" for path in unreadable]
     configuration: dict[str, Any] = getattr(loader, "_load_config", dict)()

@@ -25,7 +25,7 @@ Tool = Callable[..., str]
 
 
 def wants_recall(agent: Any, option: bool | None) -> bool:
-    """Return whether an agent gets the recall tools, by default beside others."""
+    """Return whether an agent gets recall tools; by default, beside other tools."""
     allows = getattr(agent, "_tool_name_allowed", None)
     names = [schema["function"]["name"] for schema in SCHEMAS]
     if callable(allows) and not all(map(allows, names)):
@@ -85,7 +85,7 @@ class RecallTools:
         # The host reads the agent's tools only when a turn begins.
         sent = params.get("tools")
         listed = _tools_of(self._agent())
-        # Only listed tools: the host finds no others.
+        # Offer only listed tools: the host finds no other tools.
         offered = [tool for tool in self._given or () if tool in listed]
         if not offered or not isinstance(sent, (list, tuple)) or not sent:
             return params

@@ -35,7 +35,7 @@ class HostRequest:
     output_tokens: int = 0
     """Tokens of the longest answer that the request allows; 0: not named."""
     schema: str = ""
-    """The JSON of the answer's format, which counts as input; "" without one."""
+    """The JSON of the answer's format, which counts as input; "" without a format."""
     restored: Sequence[Message] = ()
     """Messages that the host had dropped and the journal restored."""
     foreign: Sequence[Message] = ()
@@ -92,8 +92,8 @@ def _write_chat(
         params.get(USAGE) or USAGE in body or USAGE in refused
     )
     if asks_usage:
-        # In `extra_body`, which litellm does not read. Asked by `stream_options`, litellm makes up
-        # a usage when the provider sends none.
+        # Ask for usage in `extra_body`, which litellm does not read. Asked in `stream_options`,
+        # litellm makes up a usage if the provider sends no usage.
         written["extra_body"] = {**body, USAGE: {"include_usage": True}}
     return WrittenRequest(written, asks_usage)
 
@@ -193,7 +193,7 @@ _INVALID_THINKING = re.compile(
 
 
 MOST_MARKS = 4
-"""Most marks of a request, those on its tools included."""
+"""A request has at most this number of marks, including marks on its tools."""
 
 _CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
 
@@ -219,7 +219,7 @@ def add_cache_marks(
     """Return the messages with cache marks; a marked message is a copy."""
     host_marks = _marks_in([*messages, *(tools or ())])
     free = max(0, MOST_MARKS - host_marks)
-    # An API refuses a mark of an hour after one of minutes.
+    # An API refuses a mark of an hour after a mark of minutes.
     mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not host_marks else {})}
     marked = [n for n in _indices_to_mark(messages) if not _marks_in(messages[n])][:free]
     return [_with_mark(m, mark) if index in marked else m for index, m in enumerate(messages)]
@@ -227,8 +227,8 @@ def add_cache_marks(
 
 def _indices_to_mark(messages: Sequence[Message]) -> list[int]:
     markable = [index for index, message in enumerate(messages) if _is_markable(message)]
-    # The end first: the next request begins with all these messages. The other three change only at
-    # a compression.
+    # Mark the end first, because the next request begins with all these messages. The other three
+    # marks move only at a compression.
     leading = leading_count(messages)  # later system messages come and go
     kinds = (
         markable,

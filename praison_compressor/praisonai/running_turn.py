@@ -23,7 +23,7 @@ class TurnRequests(Protocol):
     request_count: int
 
     def end_turn(self, turn: Turn, error: type[BaseException] | None) -> None:
-        """Take the end of a turn, and the error that ended it."""
+        """End a turn; `error` is the error that ended the turn."""
 
     def record_turn(self, turn: Turn) -> None:
         """Record a finished turn in the store; never raise."""
@@ -41,7 +41,7 @@ class Turn:
     digests: tuple[str, ...]
     """Digests of `history` when the turn began."""
     history_limit: int = 0
-    """Most messages in `history`; 0: unknown."""
+    """Upper limit of messages in `history`; 0: unknown."""
     conversation: Conversation | None = None
     """Set by the first request, with `offset` and `length`."""
     offset: int = 0
@@ -54,7 +54,8 @@ class Turn:
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self.requests.end_turn(self, error)
-        # Not for a closed generator: the collector may close it inside the store's own lock.
+        # Record no closed generator's turn: the collector may close the generator inside the
+        # store's own lock.
         if error is not GeneratorExit:
             self.requests.record_turn(self)
 
@@ -114,7 +115,7 @@ class BotConversation(NamedTuple):
     bot_id: str | None = None
     """The bot's id of the conversation; None outside a bot."""
     history_limit: int = 0
-    """Most messages in the agent's list; 0: unknown."""
+    """Upper limit of messages in the agent's list; 0: unknown."""
 
 
 _bot_here: ContextVar[tuple[weakref.ref[Any], BotConversation] | None] = ContextVar(

@@ -18,7 +18,8 @@ from .agents import Agents, HostCall, Replacement, replacing
 from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, SentRequest, Shape
 
 ATTEMPTS = 8
-"""Most views of one request. A provider may refuse keys, roles, and the length several times."""
+"""At most this number of views are sent for a request: a provider may refuse first keys, then
+roles, then the length several times."""
 
 
 class RoundTrip:
@@ -108,7 +109,7 @@ class RoundTrip:
 def _open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
     if requests is None:
         return None
-    # Count the tools that the agent got earlier in the turn.
+    # Add the recall tools that the agent got earlier in the turn, so that their tokens count.
     params = requests.offer_recall(params)
     request = shape.read(params)
     return None if request is None else RoundTrip(requests, shape, params, request)
@@ -366,7 +367,7 @@ _ROUTES: Mapping[str, Any] = {
 
 
 class ViewClient:
-    """A client, or a part of one, that sends views."""
+    """A client, or a part of a client, that sends views."""
 
     __slots__ = ("_requests", "_routes", "_target", "_transmit")
 

@@ -44,7 +44,7 @@ class Status:
     store: str = "memory"
     earlier: KeptSteps = field(default_factory=KeptSteps)
     is_sent: bool = True
-    """False: the sizes are those of the next request."""
+    """False: the sizes belong to the next request."""
     bill: Bill = NO_BILL
     pinned: tuple[str, ...] = ()
 
@@ -269,7 +269,7 @@ def describe_undo(
 ) -> str:
     """Return the answer to `/undo`: restored messages and the next request's size.
 
-    `replaced` are those of `messages` that an earlier compression replaces again.
+    `replaced` has the messages that an earlier compression replaces again.
     """
     runs = Counter(name for segment in segments for name in segment.run)
     sizes = {digest(message): count(message) for message in messages}

@@ -33,19 +33,19 @@ MOST_MESSAGE_BYTES = 2**24
 class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships no types
     """The host's `RealtimeAgent` on a server of your choice, with a memory.
 
-    At `trigger_items` items the oldest are replaced by one memory item; `max_history_items` stay.
-    The memory takes a twentieth of the window. `aconnect` sends the memory and the remaining items
-    to a new connection. The first six parameters are the host's.
+    At `trigger_items` items one memory item replaces the oldest items; the newest
+    `max_history_items` items stay. The memory takes a twentieth of the window. `aconnect` sends the
+    memory and the remaining items to a new connection. The first six parameters are the host's.
 
     Args:
-        url: the server's WebSocket address. None: OpenAI's, which alone gets OPENAI_API_KEY.
-        api_key, headers: sent to the server, the key as a bearer token.
+        url: the server's WebSocket address. None: OpenAI's. Only OpenAI gets OPENAI_API_KEY.
+        api_key, headers: sent to the server; the key is sent as a bearer token.
         max_history_items, trigger_items: see above. Both None: no memory.
         config: the compressor's options.
         summarizer: as `ContextCompressor` takes it. None: static summaries.
         store, session_id: the ledger and its session.
-        transcription_model: transcribes the user's speech, which is forgotten otherwise. None: as
-            the session has it.
+        transcription_model: transcribes the user's speech. Speech without a transcript is
+            forgotten. None: the setting of the session.
         ack_timeout_seconds: longest wait for the server's answer to a change.
         on_compressor_event: receives the compressor's events.
 
@@ -116,7 +116,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return tuple(item.id for item in self._folding.items.live())
 
     def transcript(self, item_id: str) -> str | None:
-        """Return the words of a live item, or None without one."""
+        """Return a live item's words, or None for an unknown item."""
         item = self._folding.items.get(item_id)
         return None if item is None else item.text or item.output or item.arguments
 
@@ -226,7 +226,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         except Exception as error:
             self._log(f"Receive loop error: {error}", "red")
             self._report(error)
-        # A cancelled task leaves its connection usable.
+        # Not reached by a cancelled task, whose connection stays usable.
         if self._ws is socket:
             await self._clear_connection()
 

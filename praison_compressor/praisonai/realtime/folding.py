@@ -57,7 +57,7 @@ NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
 
 @dataclass(frozen=True)
 class Marks:
-    """When to fold, and what stays; both 0: no folding."""
+    """When to fold, and how many items stay; both 0: no folding."""
 
     max_history_items: int = 0
     """Newest items that stay after a fold."""
@@ -69,7 +69,7 @@ class Marks:
         """Check the marks.
 
         Raises:
-            ConfigError: a mark is missing, or `trigger_items` is not above the other.
+            ConfigError: a mark is missing, or `trigger_items` is not above `max_history_items`.
         """
         if not any(vars(self).values()):
             return
@@ -141,7 +141,7 @@ class Folding:
     # ------------------------------------------------------------ events
 
     def apply(self, event: ServerEvent) -> bool:
-        """Apply an event, start due work; return whether it answered ours."""
+        """Apply an event; start due work; return whether our event was answered."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
             return self._on_refusal(mapping(event.get("error")))
@@ -303,7 +303,7 @@ class Folding:
             raise
 
     async def _delete(self, pair: Sequence[Item]) -> None:
-        # Together: no response may see a call without its output.
+        # Delete both together: no response may see a call without its output.
         refusals = await self._exchange([delete_event(item.id, DELETE + item.id) for item in pair])
         for item, refusal in zip(pair, refusals, strict=True):
             if refusal is not None and any(words in str(refusal).lower() for words in NO_SUCH_ITEM):

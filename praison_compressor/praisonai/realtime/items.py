@@ -57,7 +57,7 @@ class Item:
     audio_ms: float = 0.0
     """Length of the assistant's audio."""
     heard_ms: float = math.inf
-    """Milliseconds until the user interrupted; later words are forgotten."""
+    """Milliseconds of audio before the user interrupted; later words are forgotten."""
     sequence: int = 0
     """Number of earlier items."""
     is_on_server: bool = True
@@ -87,7 +87,7 @@ class Item:
         return " ".join(filter(None, (self.name, self.arguments, self.output, self.text)))
 
     def fill(self, data: Mapping[str, Any]) -> None:
-        """Take the words of an item as the server has it."""
+        """Take the item's words from the server's data."""
         for name in ("role", "call_id", "name", "arguments", "output"):
             setattr(self, name, _string(data.get(name)) or getattr(self, name))
         parts = data.get("content")
@@ -112,7 +112,7 @@ class Item:
             self.set_words(index, words)
 
     def set_words(self, index: int, text: str) -> None:
-        """Set a part's words; after an interruption, only the heard ones."""
+        """Set a part's words; after an interruption, only the heard words."""
         if self.heard_ms < math.inf:
             text = heard_words(text, self.heard_ms, self.audio_ms)
         self.awaiting.discard(index)
@@ -159,7 +159,7 @@ class Items:
     """The ordered list of items, updated by the server's events."""
 
     def __init__(self, audio_format: str = "pcm16") -> None:
-        """`audio_format`: the server's, such as "pcm16"."""
+        """`audio_format`: the server's format, such as "pcm16"."""
         self._items: list[Item] = []
         self._bytes_per_ms = G711_BYTES_PER_MS if "g711" in audio_format else PCM_BYTES_PER_MS
         self.sequence = 0
@@ -173,7 +173,7 @@ class Items:
         return next((item for item in self._items if item.id == item_id), None)
 
     def live(self) -> list[Item]:
-        """Return the live items: no memory, not withdrawn, not folded."""
+        """Return the live items: neither memory nor withdrawn nor folded."""
         return [i for i in self._items if not (i.is_memory or i.is_withdrawn or i.is_folded)]
 
     @property
@@ -242,7 +242,7 @@ class Items:
     def add_sent(
         self, data: Mapping[str, Any], previous: Any = None, *, is_memory: bool = False
     ) -> Item | None:
-        """Record a sent item before the server's echo; None if already known."""
+        """Record a sent item before the server's echo; return None if known."""
         item_id = _string(data.get("id"))
         if not item_id or self.get(item_id) is not None:
             return None
@@ -259,7 +259,7 @@ class Items:
             item.leave_server()
 
     def _insert(self, item_id: str, data: Mapping[str, Any], previous: Any) -> Item:
-        """Insert an item behind its predecessor, first for "root", else last."""
+        """Insert an item after `previous`; first for "root"; last if unknown."""
         item = Item(item_id, _string(data.get("type")) or "message", sequence=self.sequence)
         self.sequence += 1
         after = self.get(previous)
@@ -281,7 +281,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 
 def messages_of(items: Sequence[Item]) -> list[Message]:
-    """Return the items as chat messages, each output directly after its call."""
+    """Return the items as chat messages; each output follows its call."""
     outputs = {item.call_id: item for item in items if item.type == "function_call_output"}
     calls = {item.call_id for item in items if item.type == "function_call"}
     messages: list[Message] = []
@@ -335,7 +335,7 @@ def memory_item(text: str) -> ServerEvent:
 
 
 def item_of(item: Item) -> ServerEvent:
-    """Return an item for a new connection, words without audio."""
+    """Return an item for a new connection: its words, without audio."""
     data = {"id": item.id, "type": item.type}
     if item.type == "function_call":
         arguments = item.arguments or "{}"

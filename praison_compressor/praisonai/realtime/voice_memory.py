@@ -17,11 +17,11 @@ from ...summaries.prompts import render_messages
 from ...view.frame import escape, frame_summary, unframe
 
 REALTIME_WINDOW = 32_000
-"""The window of OpenAI's realtime models in tokens, which no table lists."""
+"""The window of OpenAI's realtime models, in tokens; no table lists these models."""
 
 MEMORY_SHARE = 20
-"""The memory gets 1 / MEMORY_SHARE of the window. 200 turns cost 615,000 tokens at 16 and 575,000
-at 20; both keep every planted fact, 48 keeps half."""
+"""The memory gets 1 / MEMORY_SHARE of the window. With 16, 200 turns cost 615,000 tokens; with 20
+they cost 575,000. Both values keep every planted fact; 48 keeps half of the facts."""
 
 
 def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
@@ -74,7 +74,7 @@ class VoiceMemory:
         """
         before = self._transcript
         transcript = [*before, *messages]
-        # Outdated until the end: after a failure the store may have more than the text.
+        # Outdated is True until the end: after a failure the store may have more than the text.
         self.outdated = True
         view = await self._view(transcript) if transcript else None
         await asyncio.to_thread(self._record, transcript)
@@ -120,7 +120,7 @@ class VoiceMemory:
         return store.transcript(store.open(namespace, self._session_id))
 
     def _record(self, transcript: list[Message]) -> None:
-        # All messages, even those without a summary: the server deletes them.
+        # Record all messages, even messages without a summary: the server deletes them.
         if not self._compressor.save(transcript, session_id=self._session_id):
             store, namespace = self._compressor.store, self._compressor.config.namespace
             store.commit(store.open(namespace, self._session_id), (), tuple(transcript))
