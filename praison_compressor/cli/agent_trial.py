@@ -27,7 +27,7 @@ LOCAL_OPTIONS = {
 def main() -> None:
     """Print the result of a trial as JSON.
 
-    The argument is [model, window] as JSON; null means the configured one.
+    The argument is [model, window] as JSON; null means the configured value.
     """
     model, window = json.loads(sys.argv[1])
     host = loader.get_config()

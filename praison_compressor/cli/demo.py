@@ -1,4 +1,4 @@
-"""Print what an agent would have sent beside what it sent: `demo`."""
+"""Show an agent's requests without and with compression: `demo`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from .demo_agent import RecordedRequest, TurnOutcome
 
 WIDTH = 38
-"""Most columns of each half of a picture."""
+"""Each half of a picture has at most this number of columns."""
 
 FIRST_SHOWN, LAST_SHOWN = 4, 2
 """Messages shown at either end of a long list."""
 
 SUMMARY_LINES = 12
-"""Most lines shown of a summary."""
+"""At most this number of a summary's lines are shown."""
 
 METHOD_STYLES = {"masked": "cyan", "summarized": "yellow"}
 
@@ -38,7 +38,7 @@ METHOD_STYLES = {"masked": "cyan", "summarized": "yellow"}
 def demo(as_json: bool) -> None:
     """Watch a real agent outgrow its window and go on.
 
-    Needs no key and no network.
+    The demo needs no key and no network.
 
     A praisonaiagents Agent reads a harbour's logs with its tools. Its model is a local server with
     scripted answers, as strict as a real provider: it refuses a request over its window, and
@@ -140,7 +140,7 @@ def picture(request: RecordedRequest, tokens: TokenCounter, width: int = WIDTH) 
 
 
 def _list_messages(messages: Sequence[Message], tokens: TokenCounter, width: int) -> Iterator[str]:
-    """Yield lines for the outer messages and summaries; count the others."""
+    """Yield lines for outer messages and summaries; count the other messages."""
     skipped = 0
     for index, message in enumerate(messages):
         is_summary = is_framed(message)

@@ -108,7 +108,7 @@ def take_notes(request: Asked) -> Reply:
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """One request of the agent, and the same without compression."""
+    """One request of the agent, beside the transcript without compression."""
 
     whole: list[Message]
     """The transcript at this request."""
@@ -236,7 +236,7 @@ OFFLINE = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PRAISONAI_TELEMETRY_DISABLED": "true",
     "DO_NOT_TRACK": "1",
-    # A proxy of the user's must not be asked for this machine.
+    # The user's proxy must not be asked for this machine.
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
     "OPENAI_API_KEY": "none-needed",

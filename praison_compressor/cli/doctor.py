@@ -55,10 +55,10 @@ class Finding:
 def doctor(config: CompressorConfig, as_json: bool) -> None:
     """Check host, configuration, window, store and models.
 
-    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options on the command line
-    override those of the files. An agent outgrows its window against a local server. The result
-    shows which agents are compressed, and above how many tokens. Exits with code 1 when a
-    configured part does not work.
+    The command reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options on the
+    command line override options in these files. To test compression, an agent sends a local server
+    more than its window holds. The result shows which of your agents are compressed, and above how
+    many tokens. Exits with code 1 when a configured part does not work.
 
     $ praison-compressor doctor --window 32k
     """
@@ -103,7 +103,7 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
     defaults = vars(CompressorConfig().with_environment())
     options = {name: value for name, value in vars(config).items() if value != defaults[name]}
     sources = dict.fromkeys(options, "the command line")
-    # `_check_plugin` reports the failure.
+    # A failure is ignored here: `_check_plugin` reports it.
     with contextlib.suppress(ImportError, AttributeError, ConfigError):
         for name, (value, file) in _host_options(options).items():
             options[name], sources[name] = value, file
@@ -126,7 +126,7 @@ def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     files = {name: configuration_file(*OPTION_KEYS, name) for name in values}
     if host.model:
         values["model"], files["model"] = host.model, configuration_file("defaults", "model")
-    # `_check_plugin` reports unusable options.
+    # Unusable options are ignored here: `_check_plugin` reports them.
     usable, _ = valid_options({**values, **options})
     names = values.keys() & usable.keys() - options.keys()
     return {name: (values[name], files[name]) for name in names}
@@ -195,7 +195,7 @@ def _check_agents(config: CompressorConfig) -> Finding:
         return Finding(FAIL, f"{text}\nThe host did not load the plugin", result["last_line"])
     unset = f"unset {STRATEGY_VARIABLE}={strategy}"
     remedy = unset if is_enabled else "set PRAISONAI_PLUGINS=praison-compressor"
-    return Finding(NOTE, text, f"{remedy} to compress every other agent")
+    return Finding(NOTE, text, f"{remedy} to compress every agent that names no other strategy")
 
 
 def _trial_text(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
@@ -204,7 +204,7 @@ def _trial_text(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
         scope = "only an Agent(context=CompressorContext()) is compressed"
     steps_note = "Tool steps are kept between turns"
     if not keeps_steps:
-        steps_note = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
+        steps_note = "Tool steps are dropped after a turn, as in the host (keep_tool_steps=False)"
     return (
         "{scope}\nModel {model}: above {trigger:,} of {window:,} tokens ({source})\n"
         "Trial: a conversation of {tokens:,} tokens was sent as {sent:,}\n{steps_note}"
@@ -254,7 +254,7 @@ def _check_window(config: CompressorConfig) -> Finding:
 
 
 def _check_store(config: CompressorConfig) -> Finding:
-    before = "" if config.store_url else "memory, or for an agent whose session the host stores: "
+    before = "" if config.store_url else "memory; if the host stores an agent's session, "
     with open_ledger(config, allow_missing=True) as store:
         if not store.exists():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"

@@ -161,12 +161,12 @@ def with_guessed_window(config: CompressorConfig) -> CompressorConfig:
 STORE = option(
     "--store URL",
     "The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
-    "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
+    "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted ledger.",
     "store_url",
 )
 NAMESPACE = option("--namespace NAME", "The tenant. Default: default.")
 CONVERSATION = option(
-    "--conversation N", "Take the Nth conversation of the file. Default: the only one."
+    "--conversation N", "Take the Nth conversation. Needed if FILE has several conversations."
 )
 AS_JSON = option("--json", "Print one JSON value, for a program.", "as_json")
 
@@ -233,7 +233,7 @@ with_config = _bundle_options(
 # -------------------------------------------------------------- the store that parameters name
 
 SCREEN_TOKENS = 2_000
-"""Most tokens of an answer: a screen or two."""
+"""An answer has at most this number of tokens, which fill a screen or two."""
 
 STORED_WHEN = (
     "A session is stored when it is first compressed: by an agent with "
@@ -306,7 +306,7 @@ class Tenant:
 
         def command_to_read(reference: str) -> str:
             words = ["praison-compressor", "show", session.id, reference]
-            if self.url and "@" not in self.url:  # it may have a password
+            if self.url and "@" not in self.url:  # a URL may have a password
                 words += ["--store", self.url]
             if self.namespace != CompressorConfig.namespace:
                 words += ["--namespace", self.namespace]

@@ -117,7 +117,7 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
 
 
 def _replay_file(path: str, conversation: int | None, config: CompressorConfig) -> ReportData:
-    # In memory: a report leaves no session in the user's store.
+    # Replay in memory: a report leaves no session in the user's store.
     compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
     messages = load_transcript(path, conversation)
     with show_progress("Sending it as it grew"):

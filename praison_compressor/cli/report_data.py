@@ -36,10 +36,10 @@ UNDONE_NOTE = "Undone compressions are not drawn, so a request may look larger t
 PARTIAL_NOTE = "The store has not the whole transcript, so its size over time is not shown."
 
 MOST_POINTS = 600
-"""Most points of the chart: each costs a call of the compressor."""
+"""The chart has at most this number of points: each point costs a call of the compressor."""
 
 LONGEST_TEXT = 20_000
-"""Characters of one original on the page."""
+"""The page cuts an original to this number of characters."""
 
 
 # ---------------------------------------------------------------- what the page shows
@@ -100,7 +100,7 @@ class ReportData:
     masks: tuple[Card, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     compressions: int = 0
-    """Compressions, undone ones included."""
+    """Number of compressions, including undone compressions."""
     undone: int = 0
     forgotten: int = 0
     """Segments whose text was erased."""
@@ -128,12 +128,12 @@ class ReportData:
 
     @property
     def requests(self) -> int:
-        """Return the number of requests, from the bill if there is one."""
+        """Return the number of requests, from the bill if any."""
         return self.bill.requests or self.last.request
 
     @property
     def summaries_cost(self) -> Usage:
-        """Return the summaries' cost, from the bill if there is one."""
+        """Return the summaries' cost, from the bill if any."""
         return self.bill.summaries if self.bill.requests else self.usage
 
     @property
@@ -191,7 +191,7 @@ def _ledger_data(compressor: ContextCompressor, session: Session) -> ReportData:
     states = segment_states(session.entries)
     cards = list(_cards(store, session, states))
     undos = sum(entry.segment.kind == "undo" for entry in session.entries)
-    # A database has the forks too; the store in memory only the chain.
+    # A database lists the forks too; a memory store has only the chain.
     read_epochs = store.tree if isinstance(store, DurableStore) else store.lineage
     return ReportData(
         title=session.id,
@@ -248,7 +248,7 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
     starts = (step[0] for step in transcript.steps)
     answers = [start for start in starts if transcript.messages[start].get("role") == "assistant"]
     origins = [transcript.origins[answer] for answer in answers]
-    ends = [end for end in origins if end]  # a repair answers none
+    ends = [end for end in origins if end]  # a repair's message has no origin
     if not ends or messages[-1].get("role") != "assistant":
         ends.append(len(messages))
     stride = -(-len(ends) // MOST_POINTS)

@@ -1,4 +1,4 @@
-"""List a session's segments, or read one, a message or lines: `show`."""
+"""List a session's segments, or read a segment, message or lines: `show`."""
 
 from __future__ import annotations
 

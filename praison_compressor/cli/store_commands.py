@@ -153,7 +153,7 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
     print_answer(value, blocks or ["Nothing found."], as_json)
 
 
-MOST_LINE_CHARS = 240  # of a message that was never compressed
+MOST_LINE_CHARS = 240  # for a message that was never compressed
 
 
 def _uncompressed_hit(hit: Hit, query: str) -> str:
@@ -184,7 +184,7 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
     tenant.find_readable_session(session)
-    # A set window avoids the note about a guessed one.
+    # A window that is set avoids the note about a guessed window.
     config = with_guessed_window(CompressorConfig(namespace=tenant.namespace))
     compressor = ContextCompressor(config, store=tenant.store)
     view_messages = None if view is None else load_transcript(view)
@@ -231,7 +231,7 @@ def verify(
             Tenant(store, namespace, store_url).find_readable_session(session)
         faults = store.verify(namespace, session)
         checked = session or store.location
-        # A mistyped tenant must not pass as a sound one.
+        # A mistyped namespace must not pass as a sound ledger.
         nothing: list[Block] = []
         if namespace is not None and namespace not in store.namespaces():
             nothing += _no_sessions(Tenant(store, namespace, store_url))

@@ -1,6 +1,6 @@
 """Print results, progress and one-line errors; read and write transcripts.
 
-Text of a transcript passes `clean`, so that a terminal obeys nothing in it.
+Text of a transcript passes `clean`: a terminal must obey no control character in the text.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def print_answer(
     """Print the value as JSON, or the blocks for a person."""
     file = file or sys.stdout
     if as_json:
-        # ASCII: a terminal obeys nothing in it.
+        # JSON in ASCII has no control character that a terminal obeys.
         file.write(json.dumps(value, indent=2, default=_to_json) + "\n")
     else:
         print_blocks(blocks, file)
@@ -122,7 +122,7 @@ LEAST_TEXT_CELLS = 36  # with less room for the last column, a spare column is l
 def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
     """Lay out a table within a width; None for any width.
 
-    `rich.table` takes 40 s for 20,000 messages, fifty times as long.
+    `rich.table` is not used: it takes 40 s for 20,000 messages, fifty times longer.
     """
     heads = [name.rstrip("#") for name in table.columns]
     rows = [heads, *([_cell_text(value) for value in row] for row in table.rows)]
@@ -211,7 +211,7 @@ class Unusable(CompressorError):
 
 
 FLAGS = {
-    # The environment has the key: not every command has `--set`.
+    # The key of the store comes from the environment: not every command has `--set`.
     **{name: f"--set {name}" for name in CompressorConfig.names() if name != "store_key"},
     **{name: f"--{name}" for name in ("model", "namespace", "keep", "since", "until")},
     "auxiliary_model": "--auxiliary-model",
@@ -255,7 +255,7 @@ def report_errors() -> Iterator[None]:
         print_complaint(f"{error.name} is not installed; pip install {error.name}")
         raise click.exceptions.Exit(FOUND_FAULT) from error
     except BrokenPipeError as error:
-        # `| head` closed the pipe: Python would complain when it flushes stdout.
+        # Redirect stdout: after `| head` closed the pipe, Python would complain when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(DONE) from error
     except OSError as error:
