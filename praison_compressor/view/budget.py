@@ -13,12 +13,11 @@ from .costs import Costs
 from .view import Run, View, largest_fixed
 
 LEAST_QUOTE_TOKENS = 3_000
-"""Quotes get this, or an eighth of the target if that is less. An eighth is below half of
-`fold_ratio`: with more, every summary would be a fold."""
+"""Quotes get this number of tokens, or an eighth of the target if the eighth is smaller. An eighth
+is below half of `fold_ratio`: with a larger share, every summary would be a fold."""
 
 LARGE_SHARE = 0.25
-"""Share of the window less the reserve; a larger tool result is excerpted
-(tests/view/test_masks.py)."""
+"""A tool result above this share of (window - reserve) is excerpted (tests/view/test_masks.py)."""
 
 LEAST_USER_QUOTE_TOKENS = 50
 """Tokens for the beginning and end of one user message (tests/compressor/test_tails.py)."""
@@ -27,15 +26,15 @@ TAIL_SHARE = 0.5
 """The tail's share of the target less the head (tests/compressor/test_tails.py)."""
 
 EXACT_TAIL_SHARE = 0.25
-"""`TAIL_SHARE` for `target_tokens` without recall: the summary gets more."""
+"""Replaces `TAIL_SHARE` for `target_tokens` without recall: the summary gets more tokens."""
 
 TINY_TAIL_SHARE = 0.6
-"""`EXACT_TAIL_SHARE` if few tokens are free: the rest holds a frame and twice the requested prose
-(tests/benchmarks/exam)."""
+"""Replaces `EXACT_TAIL_SHARE` if few tokens are free: the other tokens suffice for a frame and
+twice the requested prose (tests/benchmarks/exam)."""
 
 CROWDED_SHARE = 0.75
-"""If the fixed messages take more of the trigger, trigger and target are raised. Otherwise a
-compression would free little (tests/view/test_plan.py)."""
+"""If the fixed messages exceed this share of the trigger, trigger and target are raised. Without
+the raise a compression would free few tokens (tests/view/test_plan.py)."""
 
 CROWDED_FILL_SHARE = 0.3
 """Where a raised target lies between the fixed messages (0) and the raised trigger (1)."""
@@ -59,11 +58,11 @@ class Budget:
     """Tokens of a view and its parts."""
 
     limit: int
-    """Most tokens of the view: window - reserve - overhead, or the requested size."""
+    """Upper bound of the view's tokens: window - reserve - overhead, or the requested size."""
     trigger: int
-    """A larger view is compressed."""
+    """A view of more tokens is compressed."""
     target: int
-    """A compression brings the view down to it."""
+    """A compression brings the view down to this number of tokens."""
     tail_tokens: int
     """The requested tokens of the tail."""
     head_tokens: int
@@ -74,15 +73,16 @@ class Budget:
     most_quote_tokens: int
     fold_tokens: int
     user_quote_tokens: int = 0
-    """Least tokens to quote each user message; 0: `most_quote_tokens` limits all quotes."""
+    """Each user message is quoted in at least this many tokens; 0: `most_quote_tokens` limits all
+    quotes."""
     min_gain: float = 0.05
-    """Least share of the view that a compression frees."""
+    """A compression that frees a smaller share of the view is skipped."""
     recent_turns: int = 0
-    """Newest turns that belong to the tail if they fit."""
+    """Number of newest turns that belong to the tail if the turns fit."""
     mask_recent_tokens: int = 0
-    """Newest tokens whose tool outputs are not masked."""
+    """Tool outputs in this many newest tokens are not masked."""
     most_result_tokens: int | None = None
-    """Most tokens of one tool result without an excerpt; None: no limit."""
+    """A tool result of more tokens is excerpted; None: no limit."""
     is_exact: bool = False
     """Whether the caller requested a size."""
     tail_share: float = TAIL_SHARE
@@ -100,8 +100,9 @@ class Budget:
     beside_tokens: int = 0
     """Tokens of `beside`; `limit` does not include them."""
     mask_reach: float = 0.5
-    """Where masks alone suffice, between target (0) and trigger (1). With more, masks would break
-    the prefix cache repeatedly (tests/benchmarks/economy.py)."""
+    """Masks alone suffice if the view comes down to this place between target (0) and trigger
+    (1). At a higher place masks would break the prefix cache repeatedly
+    (tests/benchmarks/economy.py)."""
 
     @classmethod
     def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:
@@ -120,7 +121,7 @@ class Budget:
         floor = min(config.token_floor, usable)
         trigger = max(int(usable * config.trigger_ratio), floor)
         target = int(trigger * config.target_ratio)
-        # The overhead varies and is left out: a result sent whole must stay whole.
+        # The overhead is left out because it varies: a result that was sent whole must stay whole.
         without_reserve = window - reserve
         large = max(int(without_reserve * LARGE_SHARE), min(floor, without_reserve // 2))
         return replace(
@@ -233,8 +234,8 @@ MAJOR_SHARE = 0.5
 """A small run has less than this share of the largest run (tests/view/test_keeping.py)."""
 
 PROSE_SHARE = 1 / 3
-"""Largest share of a summary's tokens that is asked of the model. A weak model writes twice as
-much; the last third is for quotes (tests/benchmarks/oracle.py)."""
+"""Largest share of a summary's tokens that is asked of the model. A weak model writes twice the
+requested prose; the last third is for quotes (tests/benchmarks/oracle.py)."""
 
 
 @dataclass(frozen=True)
@@ -244,9 +245,9 @@ class Job:
     start: int
     end: int
     text_tokens: int
-    """Most tokens of the framed message."""
+    """Upper bound of the framed message's tokens."""
     quote_tokens: int
-    """Most tokens of quotes beside a model's prose."""
+    """Upper bound of the tokens of quotes beside a model's prose."""
     spare_tokens: int = 0
     """Tokens beyond `text_tokens` for prose longer than asked."""
     prose_tokens: int = 0
@@ -265,10 +266,10 @@ class Plan:
 
     tail_start: int
     expected: int
-    """Most tokens of the view afterwards."""
+    """Upper bound of the view's tokens after the compression."""
     jobs: tuple[Job, ...] = ()
     masks: tuple[int, ...] = ()
-    """Tool results to mask; then there are no jobs."""
+    """Tool results to mask; a plan with masks has no jobs."""
     excerpts: tuple[int, ...] = ()
 
     @property
@@ -325,7 +326,7 @@ class TextTokens(NamedTuple):
     prose: int
     """Tokens of prose asked of the model."""
     quotes: int
-    """Most tokens of quotes beside a prose."""
+    """Upper bound of the tokens of quotes beside a model's prose."""
     needs: tuple[int, ...]
     """Tokens of the framed quotes of each run."""
     spare: int = 0
@@ -350,7 +351,7 @@ def jobs_for(view: View, runs: Sequence[Run], texts: TextTokens) -> tuple[Job, .
 def _job_for(view: View, run: Run, share: int, prose: int, texts: TextTokens) -> Job:
     tokens = min(share, view.shown_tokens(*run) - 1)
     folds = view.summaries_in(run)
-    # A fold says what several summaries said.
+    # A fold replaces several summaries, so its prose may be twice as long.
     prose *= 2 if any(segment.method == "model" for segment in folds) else 1
     prose = max(1, min(prose, int(tokens * PROSE_SHARE))) if prose else 0
     return Job(*run, tokens, min(tokens, texts.quotes), texts.spare, prose, folds)
@@ -359,7 +360,7 @@ def _job_for(view: View, run: Run, share: int, prose: int, texts: TextTokens) ->
 def _share_tokens(
     proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], total: int
 ) -> list[int]:
-    """Give each run its minimum, then prose, then quotes, then by size."""
+    """Give runs their minimum, prose and quotes; share the rest by size."""
     shares = [SMALLEST_SUMMARY_TOKENS for _ in sizes]
     for wanted in (proses, needs, sizes):
         left, whole = max(0, total - sum(shares)), max(1, sum(wanted))

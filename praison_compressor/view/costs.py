@@ -61,8 +61,9 @@ class Costs:
         cost = read * self.summary_input + prose * self.summary_output
         cost += -freed * self.written if self.is_cold else reread * (self.written - self.cached)
         price = self.cached + self.cold_share * (self.written - self.cached)
-        # On average half of the freed tokens would be carried, hence the 2.
+        # The saving counts in half of the requests until the view is as large again.
         requests = freed / self.growth / 2 if self.growth else None
-        # A later compression with a warm cache costs more (tests/benchmarks/price).
+        # With a cold cache the number is left out: a later compression, with a warm cache, would
+        # cost more (tests/benchmarks/price).
         requests = None if self.is_cold else requests
         return Balance(cost, freed * price, requests)

@@ -24,7 +24,8 @@ def escape(text: str) -> str:
     an entity. Local servers obey control words anywhere in a message.
     """
     text = replace_surrogates(text)
-    # Looking for a character takes a hundredth of the time of these patterns.
+    # The patterns run only if their first character occurs: looking for the character takes a
+    # hundredth of the patterns' time.
     if "<" in text:
         text = _CONTROL.sub(_entity, text)
     if "[" in text:
@@ -170,7 +171,7 @@ _READ_ON = re.compile(r"s\d+\.\d+:\d+-\d+".join(map(re.escape, READ_ON.split("{}
 
 
 def without_recall_tools(segment: Segment) -> Segment:
-    """Return the segment, its rendering without the recall tools' names."""
+    """Return the segment without the recall tools' names in its message."""
     content = segment.rendered.get("content")
     if segment.kind == "mask" or "read_conversation_archive(" not in str(content):
         return segment

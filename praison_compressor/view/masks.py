@@ -76,7 +76,7 @@ LEAST_MASKED_TOKENS = 200
 
 
 def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
-    """Return the policy of a tool's name, else of the first pattern."""
+    """Return a tool's policy by name, else by the first matching pattern."""
     policies = config.tool_policies
     if tool in policies:
         return policies[tool]
@@ -109,7 +109,7 @@ def maskable_results(
 ) -> dict[int, CallsById]:
     """Return the calls with maskable results, by message index.
 
-    `default`: the policy of a tool without one.
+    `default`: the policy of a tool that has no configured policy.
     """
     policies = config.tool_policies
     if MASK not in (*policies.values(), "" if "*" in policies else default):
@@ -126,7 +126,7 @@ def maskable_results(
 def mask_by_policy(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
 ) -> tuple[Message, ...]:
-    """Return the messages, outputs of tools with the policy "mask" masked."""
+    """Mask the outputs of tools with the policy "mask"; return all messages."""
     shown = list(messages)
     for index, calls in maskable_results(messages, tokens, config, default="").items():
         shown[index] = mask_results(calls, messages[index])
@@ -134,7 +134,7 @@ def mask_by_policy(
 
 
 SAMPLE_REFERENCE = "s999.1"
-"""Reference to count a mask with, as long as most."""
+"""Reference in a mask that is only counted; few references are longer."""
 
 
 def messages_to_keep(
@@ -152,7 +152,7 @@ def messages_to_keep(
 
 
 def mask_results(calls: CallsById, message: Message, reference: str = "") -> Message:
-    """Return the message, the results of these calls masked."""
+    """Return the message with the results of these calls masked."""
 
     def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else _block_text(result)
@@ -189,7 +189,7 @@ class LargeResults(NamedTuple):
 
     calls: CallsById
     kept_tokens: int
-    """Most tokens of the excerpts together."""
+    """Upper bound of the tokens of all excerpts together."""
 
 
 EXCERPT_SHARE = 0.25
@@ -204,12 +204,12 @@ def large_results(
 ) -> dict[int, LargeResults]:
     """Return the results and calls that are too large, by message index.
 
-    Left out are tools with the policy "keep", and results with pictures or files: the archive
-    returns only text.
+    Results of tools with the policy "keep" are left out. So are results with pictures or files,
+    because the archive returns only text.
 
     Args:
-        most: tokens of one result. All results of a step may take twice `most`, and so may all
-            calls of a message.
+        most: upper bound of the tokens of one result. The results of a step together may take twice
+            as many tokens, and so may the calls of a message.
     """
     large: dict[int, LargeResults] = {}
     for step in steps:
@@ -249,7 +249,7 @@ def _calls_not_kept(calls: Iterable[ToolCall], config: CompressorConfig) -> Call
 
 
 def excerpt_results(large: LargeResults, message: Message, tokens: int, reference: str) -> Message:
-    """Return the message, each large result as an excerpt.
+    """Return the message with each large result as an excerpt.
 
     Long strings in a call's arguments lose their middle; the arguments stay JSON.
 
@@ -290,7 +290,7 @@ class _Gap(NamedTuple):
     start: int
     end: int
     first: int
-    """First line, from 1."""
+    """Number of the first line that is left out, counted from 1."""
     last: int
     quoted: str = ""
     """A deciding line in the gap, which the excerpt shows."""
@@ -298,11 +298,11 @@ class _Gap(NamedTuple):
 
 
 QUOTED_CHARS = 150
-"""Most characters of `_Gap.quoted` with its line number."""
+"""Upper bound of the characters of `_Gap.quoted` and its line number together."""
 
 
 def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
-    """Return the gap between `half` characters at each end."""
+    """Return the gap that leaves `half` characters at each end, or None."""
     lines = split_lines(text)
     ends = _line_ends(text, lines)
     before, after = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
@@ -333,7 +333,7 @@ _EXIT_CODE = re.compile(r"\Aexit code \S+: ")
 
 
 def _lines_within(lines: Sequence[str], chars: int) -> int:
-    """Return the number of first lines that fit `chars`; at least 1."""
+    """Return how many first lines fit `chars` characters; at least 1."""
     sizes = accumulate(len(line) + 1 for line in lines)
     return max(1, sum(1 for _ in takewhile(lambda size: size <= chars, sizes)))
 
@@ -357,10 +357,11 @@ LEAST_CUT_CHARS = 200
 def shorten_messages(
     messages: Sequence[Message], limit: int, count: CountMessages
 ) -> list[Message]:
-    """Return the messages, the longest texts cut to fit `limit` tokens.
+    """Return the messages with the longest texts cut to fit `limit` tokens.
 
-    Cut until the list fits: first tool results and the user messages after the first; then all but
-    system messages and the newest message; then all messages; at last the arguments of calls.
+    Texts are cut in this order until the messages fit: tool results and every user message except
+    the first; all messages except system messages and the newest message; all messages; the
+    arguments of calls.
     """
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]

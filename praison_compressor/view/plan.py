@@ -36,8 +36,8 @@ from .splits import SummaryPlanner, choose_cut, reject_small_gain
 from .view import View
 
 FEW_TOKENS = 500
-"""With fewer free tokens, a requested size leaves the first answer out of the head; the tail gets
-`tiny_tail_share` (tests/benchmarks/exam, sessions 6 and 7)."""
+"""If a view of a requested size has fewer free tokens, its head omits the first answer, and its
+tail gets `tiny_tail_share` (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
@@ -100,7 +100,7 @@ def plan_range(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | N
 def _adjust_marks(view: View, budget: Budget, renderer: ResultRenderer) -> Budget:
     fixed = view.fixed_tokens()
     if fixed > budget.limit:
-        # The error names a size that suffices: a summary is needed too.
+        # The error names a size that suffices. Such a size has tokens for a summary too.
         raise budget.too_small(view, _least_size(view, budget, renderer))
     budget = _adjust_trigger(view, budget.raise_marks(fixed))
     budget = budget.force_below(view.size()) if budget.is_forced else budget
@@ -114,15 +114,15 @@ than we do."""
 
 
 LEAST_TRIGGER_SHARE = 0.2
-"""Where the lowest trigger lies between target (0) and trigger (1). With less, the next turns would
-be compressed again."""
+"""Where the lowest trigger lies between target (0) and trigger (1). With a lower trigger, the next
+turns would be compressed again."""
 
 
 def _adjust_trigger(view: View, budget: Budget) -> Budget:
-    """Return the budget, with the trigger moved for signed thinking.
+    """Return the budget with the trigger moved for signed thinking.
 
     A compression inside a loop makes the loop's thinking invalid. So the trigger is raised inside a
-    loop. At a turn's start, a turn as long as the last one must fit below the raised trigger.
+    loop. At a turn's start, a turn as long as the last turn must fit below the raised trigger.
     """
     if not view.signed_tokens or budget.limit <= budget.trigger:
         return budget
@@ -144,7 +144,7 @@ def is_due(view: View, budget: Budget) -> bool:
 
 
 MASK_GAIN_RATIO = 0.75
-"""Least ratio of freed tokens to tokens read again, without known prices
+"""If prices are unknown, masks pay from this ratio of freed tokens to tokens read again
 (tests/benchmarks/economy.py)."""
 
 
@@ -152,7 +152,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     """Return the plan to mask all old outputs, or None.
 
     Masks are enough if they reach the target, or if they reach `mask_reach` and pay. The provider
-    reads all after the first mask again.
+    reads all messages after the first mask again.
     """
     recent = choose_cut(view, budget.mask_recent_tokens)
     gains = {

@@ -26,7 +26,7 @@ from .view import Run, View
 
 MOST_CHARS_PER_TOKEN = 6  # in prose of any language
 
-SAMPLE_SEGMENT = "s99"  # a reference as long as most
+SAMPLE_SEGMENT = "s99"  # few segments have a longer name
 
 References = Mapping[int, str]
 """Message index → reference; "" if the archive cannot hold the message."""
@@ -49,10 +49,10 @@ class ResultRenderer:
     ) -> dict[int, Message]:
         """Return the mask of each maskable output.
 
-        With `references`, return only the masks of the outputs in it.
+        With `references`, return only the masks of the outputs that have a reference.
         """
         messages = view.transcript.messages
-        # A static summary is as cheap as masks and keeps more.
+        # Without a model only the policy "mask" masks: a static summary is as cheap and keeps more.
         default = MASK if budget.has_model else ""
         calls = maskable_results(messages, view.tokens, self._config, default)
         if references is None:
@@ -67,7 +67,7 @@ class ResultRenderer:
     def render_excerpts(
         self, view: View, most: int | None, references: References | None = None
     ) -> dict[int, Message]:
-        """Return the excerpt of each result above `most` tokens."""
+        """Return the excerpt of each result of more than `most` tokens."""
         if most is None or sum(view.tokens) <= most:
             return {}
         messages, steps = view.transcript.messages, view.transcript.steps
@@ -77,7 +77,7 @@ class ResultRenderer:
             references = dict.fromkeys(large, SAMPLE_REFERENCE)
         excerpts: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
-            # A secret that is cut in half is no longer recognized.
+            # Secrets are redacted before the cut: half a secret is not recognized.
             (message,) = self._redact([messages[index]])
             reference = references.get(index, "") if self._config.recall else ""
             tokens = view.tokens[index]
@@ -113,7 +113,7 @@ class ResultRenderer:
     def measure_quotes(self, view: View, run: Run, most_tokens: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes.
 
-        Without a model, the summaries inside the run are included.
+        Without a model, the tokens of the summaries inside the run are added.
         """
         messages = view.transcript.messages[slice(*run)]
         frame = frame_summary(
@@ -128,7 +128,7 @@ class ResultRenderer:
             beside += sum(segment.tokens for segment in view.summaries_in(run))
         left = max(0, most_tokens - beside)
         if _user_words_exceed(messages, left):
-            # Reading the quotes would take as long as counting half of the transcript.
+            # The quotes are not read: reading takes as long as counting half of the transcript.
             return max(most_tokens, beside)
         references: Sequence[str] = ()
         if self._config.recall:

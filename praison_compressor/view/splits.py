@@ -31,21 +31,22 @@ from .renderer import ResultRenderer
 from .view import Run, View
 
 LARGE_TAIL_TOKENS = CompressorConfig.protect_last_n_tokens
-"""If `protect_last_n_tokens` is at least this, the tail gets its whole share."""
+"""If `protect_last_n_tokens` is at least this many tokens, the tail gets its whole share."""
 
 STEP_EXCESS_RATIO = 1.25
-"""Most tokens of a tail in whole steps, as a ratio of its share
+"""Upper bound of a tail in whole steps, as a ratio to the tail's share
 (tests/compressor/test_tails.py)."""
 
 TURN_START_SHARE = 0.05
-"""Largest share of a tail that is given up to start on a turn (tests/compressor/test_tails.py)."""
+"""To start with a turn, a tail loses at most this share of its tokens
+(tests/compressor/test_tails.py)."""
 
 LEAST_TEXT_TOKENS = 225
-"""Three times a frame. With less for a text, older summaries and small runs are replaced too
-(tests/view/test_folds.py)."""
+"""Three times a frame's tokens. If a text gets fewer tokens, older summaries and small runs are
+replaced too (tests/view/test_folds.py)."""
 
 LEAST_TEXT_SHARE = 0.1
-"""Share of the goal less the head that the texts need together. With less, the user's words of a
+"""All texts together need this share of (goal - head). With a smaller share, the user's words of a
 long middle do not fit (tests/benchmarks/rounds.py, --corpus)."""
 
 MOST_LENGTHENINGS = 2
@@ -54,8 +55,8 @@ MOST_LENGTHENINGS = 2
 def choose_cut(view: View, tail_tokens: int, least_tokens: int = 0) -> int:
     """Return the start of a tail of at most `tail_tokens`.
 
-    A turn start is preferred if the tail keeps `least_tokens` and most of its length
-    (`TURN_START_SHARE`).
+    The tail starts with a turn if the tail then keeps `least_tokens` and loses at most
+    `TURN_START_SHARE`.
     """
     step = view.longest_tail(tail_tokens)
     users = set(view.transcript.users)
@@ -68,7 +69,7 @@ class Split(NamedTuple):
     """A tail's start, and the runs before it that texts replace."""
 
     goal: int
-    """Most tokens of the view afterwards."""
+    """Upper bound of the view's tokens after the compression."""
     tail_start: int
     scope: Scope
     runs: tuple[Run, ...]
@@ -139,7 +140,7 @@ class SummaryPlanner:
     def _split_within(self, goal: int) -> Split:
         """Return the narrowest split that leaves its texts enough tokens.
 
-        Else return the widest split that fits, else the one with the shortest tail.
+        Else return the widest split that fits, else the split with the shortest tail.
         """
         shortest = self._shortest_split(goal)
         start = self._share_start(shortest)
@@ -220,7 +221,7 @@ class SummaryPlanner:
         """Return the plan; its tail takes the tokens that the texts leave."""
         most = self._prose_tokens + self._most_quote_tokens(split.scope)
         if self._old_tokens:
-            # Later summaries must fit beside this one.
+            # Later summaries must fit beside this summary.
             most = min(most, max(split.free_tokens // 2, LEAST_TEXT_TOKENS))
         texts = self._measure_texts(split)
         for _ in range(MOST_LENGTHENINGS):
@@ -242,14 +243,14 @@ class SummaryPlanner:
             prose=min(self._prose_tokens, int(total * PROSE_SHARE)) if budget.has_model else 0,
             quotes=total if budget.user_quote_tokens else quotes,
             needs=tuple(measure(view, run, total, budget) for run in split.runs),
-            # The other half stays for the next turns.
+            # Half of the tokens up to the trigger stays for the next turns.
             spare=max(0, budget.trigger - split.goal) // 2,
         )
 
     def _lengthen_tail(self, split: Split, texts: TextTokens, most: int) -> Split:
         """Return the split with the longest tail beside texts of `most` tokens.
 
-        The quotes' tokens shrink with the tokens of the runs.
+        A longer tail shortens the runs, and their quotes shrink with the runs.
         """
         view, source = self.view, self._source_tokens(split)
         quotes = min(most - texts.prose, sum(texts.needs))

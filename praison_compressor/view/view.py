@@ -34,13 +34,13 @@ class View:
     segments: tuple[Segment, ...]
     """All segments of the ledger, oldest first; some match no message."""
     head_tokens: int
-    """Most tokens of the task and its answer."""
+    """Upper bound of the tokens of the task and its answer."""
     kept_out: frozenset[int] = frozenset()
     """Messages that no new summary may replace, by a tool policy or a range."""
     user_kept: frozenset[int] = frozenset()
-    """Messages that no segment may replace, by the user's wish."""
+    """Messages that no segment may replace, because the user keeps them."""
     pinned: AddedMessage | None = None
-    """The pinned texts; sent once a segment replaces messages."""
+    """The message with the pinned texts; it is sent once a segment replaces messages."""
     bridge: AddedMessage | None = None
     """The message to send between a tool result and a summary."""
     caller_messages: Sequence[Message] = ()
@@ -52,7 +52,7 @@ class View:
     session: Session = NO_SESSION
     """The ledger that the segments are from."""
     window_limit: int = 0
-    """Most tokens that the provider takes; 0 for a requested size."""
+    """Upper bound of the view's tokens in the model's window; 0 for a requested size."""
     signed_tokens: Mapping[int, int] = field(default_factory=dict)
     """Index of a message with signed thinking → its tokens without thinking."""
     binds_thinking: bool = False
@@ -65,8 +65,8 @@ class View:
     def replaceable(self) -> tuple[bool, ...]:
         """Return for each message whether a segment may replace the message.
 
-        Fixed are leading system messages, the task, the newest user message, the newest step and
-        `user_kept`.
+        Leading system messages, the task, the newest user message, the newest step and `user_kept`
+        are fixed.
         """
         transcript = self.transcript
         users = transcript.users
@@ -193,7 +193,7 @@ class View:
         return frozenset(index for index in self.signed_tokens if index < end)
 
     def without_earlier_thinking(self) -> View:
-        """Return the view, counted as if a new segment made thinking stale."""
+        """Recount the view as if a new segment made thinking stale."""
         end = len(self.tokens) if self.binds_thinking else self._running_start
         past = {index: tokens for index, tokens in self.signed_tokens.items() if index < end}
         if not past:
@@ -265,12 +265,12 @@ class View:
         return 0 if self.pinned is None or not self.all_tiles else self.pinned.tokens
 
     def span_tokens(self, start: int, end: int) -> int:
-        """Return a run's tokens without summaries; masks and excerpts count."""
+        """Return a run's tokens without summaries, but with masks and excerpts."""
         return self._sums[max(start, end)] - self._sums[start]
 
     @computed_once
     def _sums(self) -> tuple[int, ...]:
-        # A plan measures many runs, each by one subtraction.
+        # Running sums: a plan measures many runs, each by one subtraction.
         sizes = self.tokens
         if self.result_segments or self.stale_thinking:
             sizes = tuple(map(self.message_tokens, range(len(sizes))))
@@ -288,7 +288,7 @@ class View:
         return sum(self.tokens[start:end])
 
     def shown_tokens(self, start: int, end: int) -> int:
-        """Return a run's tokens in the view, summaries inside it included."""
+        """Return a run's tokens in the view, with the summaries inside it."""
         total = self.span_tokens(start, end)
         for first, last, segment in self.tiles:
             total -= self.span_tokens(max(start, first), max(start, min(end, last)))
@@ -372,8 +372,8 @@ def lay_summaries(
 ) -> list[Tile]:
     """Return the summaries that match runs of a transcript.
 
-    The longest match is used, because a fold is longer than the summaries that it replaced; of
-    equally long ones the newest. Each summary is used once.
+    The longest match is used, because a fold is longer than the summaries that it replaced. Of
+    equally long matches the newest match is used. Each summary is used once.
     """
     newest_first = list(reversed(segments))
     by_first: dict[str, list[Segment]] = {}
@@ -401,10 +401,10 @@ def lay_summaries(
 def lay_results(
     digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
 ) -> dict[int, Segment]:
-    """Return the mask or excerpt of each message that matches one.
+    """Return the mask or excerpt that matches each message, by index.
 
-    Each segment is used once: an agent that repeats a call must see the equal result. Excerpts
-    also replace results in the newest step.
+    Each segment is used once: an agent that repeats a call must see the second result, although it
+    is equal. Excerpts also replace results in the newest step.
     """
     waiting: dict[tuple[str, str], list[Segment]] = {}
     for segment in segments:
