@@ -25,7 +25,7 @@ PACE_SECONDS = 30.0
 """Least seconds between two writes of a long session's bill."""
 
 YOUNG_SHARE = 0.1
-"""New requests above this share of the stored ones are written at once."""
+"""New requests above this share of the stored requests are written at once."""
 
 
 class Account:
@@ -38,7 +38,8 @@ class Account:
         self._lock = renew_after_fork(threading.Lock())
         self._at_store = renew_after_fork(threading.Lock())  # one thread reads or writes the store
         self._stored = self._written = self._due = Bill()
-        """Parts of the bill: stored, being stored, not stored yet."""
+        """Parts of the bill: `_stored` is in the store, `_written` is being written, `_due`
+        waits."""
         self._stored_request = 0.0
         """Time of the newest request in the store; 0: none."""
         self._opened_at = self._read_at = 0.0
@@ -46,7 +47,7 @@ class Account:
         renew_after_fork(self)
 
     def _at_fork_reinit(self) -> None:
-        self._written = self._due = Bill()  # the parent writes it
+        self._written = self._due = Bill()  # the parent process writes these parts
 
     @property
     def bill(self) -> Bill:
@@ -60,7 +61,7 @@ class Account:
             self.requested = now
 
     def add(self, bill: Bill) -> None:
-        """Add a cost, not stored yet."""
+        """Add a cost that the store does not have yet."""
         with self._lock:
             self._due += bill
 
@@ -77,7 +78,7 @@ class Account:
                 self._read_at, self._opened_at = now, self._opened_at or now
 
     def save(self, store: Store, *, always: bool = False) -> None:
-        """Write unstored costs, if many or older than `PACE_SECONDS`."""
+        """Write unstored costs if they are many or older than `PACE_SECONDS`."""
         if not (always or self._is_write_due()) or not isinstance(store, NoteStore):
             return
         with self._at_store_alone(waits=always) as is_alone:

@@ -38,11 +38,12 @@ class Background:
         renew_after_fork(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
-        """Begin `work` unless something runs under its key; return whether begun."""
+        """Begin `work` unless its key is busy; return whether it began."""
         with self._lock:
             if self._closed or key in self._running:
                 return False
-            # A new context: no listener may count this summary with the request that began it.
+            # The work gets a new context: a listener must not ascribe the summary to the request
+            # that began it.
             future = contextvars.Context().run(
                 asyncio.run_coroutine_threadsafe, self._run_logged(work), self._start_loop()
             )
@@ -51,7 +52,7 @@ class Background:
         return True
 
     def is_busy(self, key: Hashable) -> bool:
-        """Return whether something runs under this key."""
+        """Return whether work runs under this key."""
         return key in self._running
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -107,7 +108,7 @@ def _close_before_executors() -> None:
     register = getattr(threading, "_register_atexit", None)
     if register is not None:
         with contextlib.suppress(RuntimeError):  # the interpreter exits already
-            # The newest function runs first, so before that of the executors.
+            # The newest function runs first, so `_close_all` runs before the executors' function.
             register(_close_all)
 
 
@@ -128,7 +129,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
-    if not thread.is_alive():  # in a forked child it never is
+    if not thread.is_alive():  # in a forked child the thread is never alive
         return
     loop.call_soon_threadsafe(loop.stop)
     if thread is not threading.current_thread():

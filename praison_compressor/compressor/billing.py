@@ -101,8 +101,8 @@ def uncompressed_usage(
 
     Args:
         saved: tokens that compression saved in this request.
-        added: tokens of the transcript since the request before.
-        is_warm: whether the provider's cache had the request before.
+        added: tokens that the transcript gained since the previous request.
+        is_warm: whether the provider's cache had the previous request.
     """
     whole = usage.prompt_tokens + max(0, saved)
     cached = max(0, whole - max(0, added)) if is_warm else 0

@@ -65,13 +65,13 @@ class Bill:
     usage: RequestUsage = field(default_factory=RequestUsage)
     """Tokens of these requests, as the provider reports them."""
     cost: float | None = 0.0
-    """US dollars of `usage`; None where a model has no listed price."""
+    """US dollars of `usage`; None if a model has no listed price."""
     summaries: Usage = field(default_factory=Usage)
     """Tokens and US dollars of the auxiliary model."""
     without: RequestUsage = field(default_factory=RequestUsage)
     """Tokens of the same requests without compression, by our count."""
     without_cost: float | None = 0.0
-    """US dollars of `without`; None where a model has no listed price."""
+    """US dollars of `without`; None if a model has no listed price."""
     kept_steps: int = 0
     """Tool steps of earlier turns that the host had dropped, summed over the requests."""
     kept_tokens: int = 0
@@ -79,7 +79,7 @@ class Bill:
 
     @property
     def total(self) -> float | None:
-        """US dollars, summaries included; None where a price is unknown."""
+        """US dollars with the summaries; None if a price is unknown."""
         return None if self.cost is None else self.cost + (self.summaries.cost or 0.0)
 
     @classmethod
@@ -103,7 +103,7 @@ class Bill:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """Return the lines of paid usage, summaries, and usage without us."""
+        """Return the lines of paid usage, summaries, and usage without compression."""
         paid = f"{_usage_text(self.usage)}{_dollars(self.cost)}"
         lines = [f"Paid: {pluralize(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
@@ -155,8 +155,8 @@ def read_usage(answer: Any) -> RequestUsage | None:
     """Return the usage in an answer or a stream's piece, or None."""
     if isinstance(answer, tuple):  # text, calls, response
         answer = answer[-1] if answer else None
-    # A Responses event holds the response. litellm keeps usage that nobody asked for, as
-    # Anthropic sends it, in `_hidden_params`.
+    # A Responses event holds the response. If the request did not ask for usage, litellm keeps the
+    # usage of Anthropic's answer in `_hidden_params`.
     for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
         usage = _parse_usage(field_of(holder, "usage"))
         if usage.prompt_tokens:

@@ -1,6 +1,7 @@
 """Resolve a user's choices: messages to keep, and a range to compress.
 
-A commit records the steps of kept messages as "keep" segments. A range is not recorded.
+The ledger records a kept message: `PlanTexts.make_segments` makes a "keep" segment of its step, and
+`Committer.commit` appends the segment. A range is not recorded.
 """
 
 from __future__ import annotations

@@ -71,11 +71,12 @@ class Committer:
     async def _write(self, decision: Decision) -> tuple[Session, Sequence[SegmentText]]:
         """Write the texts and append their segments; return session and texts.
 
-        The first text also carries the unreported cost: the ledger has the whole cost.
+        The first text also carries the unreported cost, so that the ledger has the whole cost.
         """
         key = decision.view.session.key
         dropped = await asyncio.to_thread(self.dropped_messages, decision)
-        # A previewed text may reference a message that the archive would drop now.
+        # Previewed texts are not used if the archive now drops more messages: the texts may
+        # reference these messages.
         shown = decision.texts if dropped <= (decision.dropped or frozenset()) else ()
         decision = replace(decision, dropped=dropped)
         texts = shown or await self.plan_texts.write(decision)
@@ -84,7 +85,8 @@ class Committer:
         try:
             session = await asyncio.to_thread(self._append, replace(decision, texts=charged))
         except BaseException:
-            # A preview keeps its texts and their cost for the next try.
+            # If previewed texts were used, the preview keeps the texts and their cost for the next
+            # try.
             cost = Usage() if shown else usage_of(texts)
             self.sessions.add_unreported_usage(key, unreported + cost)
             raise
@@ -116,7 +118,7 @@ class Committer:
     def report_skip(self, decision: Decision) -> None:
         """Report once why a compression is skipped or cannot reach the trigger.
 
-        FIXED is reported once in a session, another reason once in an epoch.
+        FIXED is reported once in a session, every other reason once in an epoch.
         """
         view, reason, session = decision.view, decision.reason, decision.view.session
         trigger = decision.request.budget.trigger
@@ -126,7 +128,7 @@ class Committer:
             self.emit(Event("skipped", session.id, {"reason": reason, **numbers}))
             logger.info("session %s is not compressed: %s", session.id, SKIP_WORDS[reason])
         fixed = view.fixed_tokens()
-        # An excerpt makes a fixed message smaller.
+        # A plan with excerpts is no reason to warn: an excerpt makes a fixed message smaller.
         is_warning = fixed > trigger and not decision.plan.excerpts
         if is_warning and self.sessions.report_once(session.key, "trigger", ""):
             logger.warning(

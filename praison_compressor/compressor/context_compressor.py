@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 
 class ContextCompressor:
-    """Keep conversations within their model's window; thread-safe, one for many sessions.
+    """Keep many conversations within their model's window; thread-safe.
 
     Calls without a `session_id` share one random session: give each conversation an id.
 
@@ -69,7 +69,7 @@ class ContextCompressor:
             compression. False refuses the compression, but a view above the window is still
             shortened. A text instructs the summarizer. None continues. An exception is logged and
             refuses nothing.
-        shares_sessions_with: a compressor whose memory of sessions this one uses too.
+        shares_sessions_with: a compressor whose memory of sessions this compressor uses too.
         clock: returns seconds since 1970. None: `time.time`.
     """
 
@@ -139,7 +139,7 @@ class ContextCompressor:
     # -------------------------------------------------------------- views
 
     async def compress(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
-        """Return the messages while they fit, else with their middle summarized.
+        """Return the messages if they fit, else with a summarized middle.
 
         Other threads do the work. The first request of 770,000 tokens still stops the event loop
         for up to 0.2 s at a time. `messages` is not changed.
@@ -151,15 +151,17 @@ class ContextCompressor:
                 protect_last_n_tokens: newest tokens kept verbatim where they fit.
                 summary_target_tokens: tokens of prose asked of the model for a summary.
                 auxiliary_model: the model that writes this call's summaries.
-                target_tokens: most tokens of the view; replaces window, reserve, trigger, target.
+                target_tokens: upper bound of the view's tokens; replaces window, reserve, trigger,
+                    target.
                 force: compress below the trigger too; ask models that rest after a failure too.
                 overhead_tokens: tokens of the request beside the messages (tool schemas).
                 parent_session_id: makes a new session a fork of that one.
                 extends: False reads the ledger and never writes to it.
                 pinned: texts added to the configured ones.
-                keep: messages that no summary or mask replaces from now on, by reference (s2.14,
-                    as views and `preview` show it) or index in `messages`.
-                since, until: the first message of a range to compress, and the first behind it.
+                keep: messages that no summary or mask replaces from now on, by reference (s2.14, as
+                    views and `preview` show it) or index in `messages`.
+                since, until: the first message of a range to compress, and the first message after
+                    the range.
 
         Raises:
             ConfigError: an option has a value that cannot work.
@@ -208,8 +210,9 @@ class ContextCompressor:
     ) -> Preview:
         """Return what `compress` would keep, mask and summarize; record nothing.
 
-        The next `compress` of the same transcript and options commits exactly this, without the
-        options `keep`, `since` and `until` too. With `write` a model writes the summaries now.
+        The next `compress` of the same transcript and options commits exactly what the preview
+        shows. The options `keep`, `since` and `until` may be omitted. With `write` a model writes
+        the summaries now.
 
         Raises:
             CompressorError: as `compress` would.
@@ -218,7 +221,7 @@ class ContextCompressor:
         return self._pipeline.preview(request, write=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
-        """Return the window's tokens by part, as these messages fill it.
+        """Return the tokens of each part of these messages' window.
 
         Raises:
             CompressorError: as `compress` would.
@@ -228,7 +231,7 @@ class ContextCompressor:
     def summarize_if_cold(
         self, messages: Sequence[Any] | None = None, **options: Unpack[Options]
     ) -> bool:
-        """Begin the next summary if the cache is cold; return whether begun.
+        """Begin a summary if the cache is cold; return whether it began.
 
         Call this from an application's idle loop. In each silence at most one summary begins, above
         `idle_trigger_ratio` of the trigger. Without `messages` the session's last transcript is
@@ -270,7 +273,7 @@ class ContextCompressor:
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
     ) -> list[Message]:
-        """Return the transcript of a view, each summary replaced by its originals.
+        """Return a view's messages with each summary replaced by its originals.
 
         Without `messages` return the session's transcript of its last compression or `save`.
 
@@ -287,8 +290,8 @@ class ContextCompressor:
     ) -> CompressResult:
         """Return a stored session's messages if they fit, else their view.
 
-        The messages are those of the last compression or `save`. They fit up to `target_tokens`;
-        None: the trigger.
+        The messages are those of the last compression or `save`. The messages fit if they have at
+        most `target_tokens` (None: the trigger).
 
         Raises:
             SessionNotFound: the store has no such session.
@@ -320,7 +323,7 @@ class ContextCompressor:
         """Return two tools by which an agent searches and reads the archive.
 
         All answers of one pair take at most `turn_tokens` (None: no bound), so make a new pair for
-        each turn. With `recall=True` in the configuration summaries name the tools.
+        each turn. With `recall=True` in the configuration, summaries name the tools.
 
         Raises:
             ConfigError: `session_id` or `turn_tokens` cannot work.
@@ -333,8 +336,8 @@ class ContextCompressor:
         """Return the messages of a reference (s2.14, s2.14:900-940) word for word.
 
         "" lists the session's segments, "s2" returns a segment's outline. Any other text is
-        answered with the syntax of references. The answer takes at most `tokens`, 100 or more, and
-        names the rest.
+        answered with the syntax of references. The answer takes at most `tokens` (100 or more) and
+        names the messages that it leaves out.
 
         Raises:
             ConfigError: `reference` is no text, or `tokens` cannot work.
@@ -346,8 +349,8 @@ class ContextCompressor:
         """Undo the newest compression; return its segments, () without one.
 
         The next view has the originals word for word, until the window is full or `force` is given.
-        The same compression later reuses the undone text. A second call undoes the compression
-        before.
+        If the same compression comes later, it reuses the undone text. A second call undoes the
+        previous compression.
 
         Raises:
             LedgerConflict: another writer committed to the session meanwhile.
@@ -358,8 +361,8 @@ class ContextCompressor:
     def save_all(self) -> int:
         """Save the last transcript of every session; return how many were recorded.
 
-        Sessions that were compressed or forgotten in part since then are skipped. Failures of the
-        store are logged.
+        A session that was compressed or partly forgotten after its last transcript is skipped.
+        Failures of the store are logged.
         """
         return self._stored.save_turns(s.last_turn for s in self._sessions.states() if s.last_turn)
 

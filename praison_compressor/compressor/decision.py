@@ -79,7 +79,7 @@ class RememberedPreview:
     """A shown preview; the next compression of the same request commits it."""
 
     decision: Decision
-    """With the user's choices as indices in the caller's list."""
+    """The shown decision; its user's choices are indices in the caller's list."""
     references: Mapping[str, int]
     """Future reference -> index of its message in the transcript."""
 
@@ -93,7 +93,7 @@ class RememberedPreview:
         return cls(replace(decision, request=resolved), references)
 
     def _is_valid_for(self, view: View) -> bool:
-        """Return whether the transcript only grew on an unchanged ledger."""
+        """Return whether the transcript only grew and the ledger is unchanged."""
         before, now = self.decision.view, view.session
         if now.id != before.session.id or not now.is_unchanged_since(before.session):
             return False
@@ -149,7 +149,7 @@ def _is_worth_its_price(view: View, planned: Plan, budget: Budget) -> bool:
 
 def _reason_without_plan(view: View, budget: Budget, planned: Plan | None) -> Reason:
     if any(new_keeps(view)):
-        return ASKED  # to record the user's choice
+        return ASKED  # a commit records the user's choice
     if view.fixed_tokens() > budget.trigger:
         return FIXED
     if planned is not None:
@@ -160,10 +160,10 @@ def _reason_without_plan(view: View, budget: Budget, planned: Plan | None) -> Re
 def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
     """Return the tokens above which a view is compressed.
 
-    With a warm cache this is `share` of the trigger.
+    With a warm cache the result is `share` of the trigger.
     """
     budget, config = request.budget, request.config
-    if session.was_undone:  # below the limit the next turn would reverse the undo
+    if session.was_undone:  # a lower mark would let the next turn reverse the undo
         return budget.limit
     trigger = int(budget.trigger * share)
     cold = max(int(budget.trigger * config.idle_trigger_ratio), config.token_floor)
@@ -213,7 +213,7 @@ def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
 # -------------------------------------------------------------- the cache
 
 DEFAULT_SECONDS = 300.0
-"""Anthropic's default lifetime, and the shortest that OpenAI documents."""
+"""Anthropic's default lifetime, and the shortest lifetime that OpenAI documents."""
 
 _CACHE_SECONDS_BY_MODEL = (
     # "Active for 5 to 10 minutes of inactivity."

@@ -19,14 +19,16 @@ from .session_states import SessionStates
 logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 6.0
-"""Seconds until a crashed holder's lease ends; a live holder renews it four times as often."""
+"""Seconds until a crashed holder's lease ends; a live holder renews its lease four times in this
+period."""
 
 LEASE_PATIENCE_SECONDS = 600.0
 """Longest wait for a lease. Then the compression starts without the lease, because a hung holder
 may renew it forever."""
 
 POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
-"""First and longest pause between two claims, so that many waiting processes overload no store."""
+"""First and longest pause between two claims. The pause grows so that many waiting processes do not
+overload the store."""
 
 
 @contextlib.asynccontextmanager
@@ -52,7 +54,7 @@ class _Lease:
         self._seconds = seconds
         self._holder = uuid.uuid4().hex
         self._over = threading.Event()
-        # A late renewal must not follow the release.
+        # Under this lock no late renewal can follow the release.
         self._lock = renew_after_fork(threading.Lock())
 
     def claim(self) -> bool:
@@ -86,7 +88,7 @@ async def hold_lease(
     lease = _Lease(store, session, seconds)
     try:
         if await _wait_for(lease, patience_seconds):
-            # In its own thread: a busy loop or a full executor would lose the lease.
+            # A thread renews the lease: a busy loop or a full executor would lose the lease.
             with contextlib.suppress(RuntimeError):  # the interpreter exits
                 start_thread(lease.renew)
         else:
@@ -94,7 +96,8 @@ async def hold_lease(
         yield
     finally:
         try:
-            # In its own thread: a second cancellation would remove a release from the executor.
+            # A thread releases the lease: a second cancellation would remove the release from an
+            # executor.
             released = start_thread(lease.release)
         except RuntimeError:  # the interpreter exits
             lease.release()

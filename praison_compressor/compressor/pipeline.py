@@ -3,6 +3,9 @@
 Each step returns the next step's argument: a session, a view, a decision, a result. `SessionStates`
 remembers what later turns need. The request's mode says what is recorded, and who waits for the
 model. If another writer commits first, the request is decided again.
+
+If the store fails, `compress` raises LedgerError. An agent's turn then gets `fallback_view`: the
+messages if they fit, else a view with static texts. That view is not recorded.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ from .stored_sessions import StoredSessions
 logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
-"""Most tries of one commit. With a damaged tip every try conflicts."""
+"""Upper bound of the tries of one commit: with a damaged tip every try conflicts."""
 
 SHORTENED_SHARE = 0.75
 """Share of the limit for shortened fixed messages. Summary and tail get the rest."""
@@ -164,7 +167,7 @@ class Pipeline:
         return self.projector.look(request, session, previewed), previewed
 
     def _refresh(self, decision: Decision) -> Decision:
-        """Return the decision; after another writer's commit, a new one."""
+        """Return the decision; after another writer's commit, a new decision."""
         request, view = decision.request, decision.view
         session = self.projector.open(request)
         if session.is_unchanged_since(view.session):
@@ -208,7 +211,7 @@ class Pipeline:
         jobs = decision.plan.jobs
         by_model = [job for job in jobs if job.asks_model]
         find_paid = self.plan_texts.find_paid
-        # Texts are shown if a model may be asked, or if all of a model's texts were paid before.
+        # Texts are shown if a model may be asked, or if all texts of models were paid for before.
         if jobs and (write or all(find_paid(decision, job, previewed) for job in by_model)):
             texts = run(self.plan_texts.write(decision, previewed))
             decision = replace(decision, texts=texts)
@@ -235,7 +238,7 @@ class Pipeline:
         return self._remember_view(request, shown)
 
     def _choose_now(self, request: Request, view: View, *, is_busy: bool) -> Decision:
-        """Return the decision; the view has the placeholder if needed."""
+        """Return the decision; its view has the placeholder if that is needed."""
         limit = request.budget.limit
         # While a summary is written, messages that fit are sent: the provider's cache stays warm.
         if is_busy and view.size() <= limit:
@@ -251,7 +254,7 @@ class Pipeline:
         return decide(request, view, self.projector.renderer)
 
     def _with_placeholder(self, view: View) -> View:
-        """Return the view with the placeholder's texts, unless outdated."""
+        """Return the view with the placeholder's texts, unless they are outdated."""
         placeholder = self.sessions.state(view.session.key).placeholder
         if placeholder is None or not view.session.is_unchanged_since(placeholder.session):
             return view
@@ -263,7 +266,8 @@ class Pipeline:
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Return the view with masks and excerpts; commit them if possible.
 
-        While another worker writes a summary, a commit of masks would make it lose its paid text.
+        While another worker writes a summary, masks are not committed: the commit would make that
+        worker lose its paid text.
         """
         key = decision.view.session.key
         if self.sessions.enter(key) is not None:
@@ -281,7 +285,7 @@ class Pipeline:
         due = await asyncio.to_thread(decide, early, view, self.projector.renderer)
         if not due.is_compression:
             return
-        if due.plan.jobs:  # a turn that comes before the text gets a static one
+        if due.plan.jobs:  # a turn before the model's text gets a static text
             await asyncio.to_thread(self._hold_placeholder, due)
         done = await self._carry_out(due)
         self.sessions.add_unreported_usage(view.session.key, done.usage)
@@ -292,7 +296,7 @@ class Pipeline:
         return view
 
     def summarize_if_cold(self, request: Request) -> bool:
-        """Begin a summary if the cache is cold; return whether begun."""
+        """Begin a summary if the cache is cold; return whether it began."""
         session = self.projector.open(request)
         if not self.billing.is_cold(request, session):
             return False
@@ -312,7 +316,8 @@ class Pipeline:
     def fallback_view(self, request: Request, logged: Exception | None) -> CompressResult:
         """Return a view without a model or a commit.
 
-        An unreadable ledger is left out. The failure `logged` is not logged again.
+        If the ledger cannot be read, the view has none of its segments. The failure `logged` is not
+        logged again.
         """
         key = self.sessions.stable_key(request.key)
         try:
@@ -320,7 +325,7 @@ class Pipeline:
             self.sessions.record_ledger(key, is_readable=True)
             return result
         except LedgerError as error:
-            # One warning until the ledger can be read again.
+            # Warn once until the ledger can be read again.
             is_new = self.sessions.record_ledger(key, is_readable=False)
             is_unlogged = is_new and str(error) != str(logged)
             level = logging.WARNING if is_unlogged else logging.DEBUG
@@ -333,12 +338,12 @@ class Pipeline:
         try:
             return self._apply_unrecorded(decide(request, view, self.projector.renderer))
         except BudgetTooSmall as error:
-            logger.info("shortened to go on: %s", error)  # at every request, so no warning
+            logger.info("shortened to go on: %s", error)  # no warning: every request logs this
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
         return result_of(request, short, self.tokens, is_shortened=True)
 
     def _shorten(self, request: Request, view: View) -> View:
-        """Return the view with its fixed messages shortened, or these alone."""
+        """Return the view with shortened fixed messages, or only these messages."""
         limit = request.budget.limit
         count = self.tokens.messages
         pairs = zip(view.caller_messages, view.replaceable, strict=True)

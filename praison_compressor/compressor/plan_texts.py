@@ -70,7 +70,8 @@ class PlanTexts:
     def make_segments(self, decision: Decision) -> list[tuple[Segment, Sequence[Message]]]:
         """Return (segment, originals) for each text, mask, excerpt and newly kept step.
 
-        Unwritten summaries are blank.
+        Unwritten summaries are blank. A "keep" segment records a kept step in the ledger: later
+        views keep the step too.
         """
         jobs = decision.plan.jobs
         texts = decision.texts or [SegmentText({}, "unwritten")] * len(jobs)
@@ -128,7 +129,7 @@ PaidText = tuple[tuple[str, ...], str, SegmentText]
 
 
 def _paid_texts(decision: Decision, previewed: RememberedPreview | None) -> Iterator[PaidText]:
-    """Yield the texts of models: the preview's, then undone ones, newest first."""
+    """Yield the texts of models: the preview's, then undone texts, newest first."""
     dropped, entries = decision.dropped or frozenset(), decision.view.session.entries
     if previewed is not None and dropped <= (previewed.decision.dropped or frozenset()):
         shown = previewed.decision
@@ -158,9 +159,9 @@ def briefs_for(decision: Decision) -> list[Brief]:
     outside = (*messages[: view.head_end], *messages[plan.tail_start :])
     pinned = () if view.pinned is None else (view.pinned.message,)
     visible = "\n".join(render_messages((*pinned, *outside)))
-    # The segment's number in the ledger after the commit.
+    # The first new segment's number in the ledger after the commit.
     first = len(view.segments) + 1
-    # Without recall tools, omit references; they cost a third.
+    # Without recall tools, omit references: they take a third of a summary.
     named = readable_references(decision) if decision.request.config.recall else {}
     return [_brief(decision, job, n, visible, named) for n, job in enumerate(plan.jobs, first)]
 
@@ -204,6 +205,6 @@ def readable_references(decision: Decision) -> dict[int, str]:
 def _references_of(job: Job, named: Mapping[int, str]) -> tuple[str, ...]:
     references: list[str] = []
     for index in range(job.start, job.end):
-        # A message that repair inserted has the reference of the message before.
+        # A message that repair inserted gets the reference of the previous message.
         references.append(named[index] if index in named else references[-1])
     return tuple(references)

@@ -24,7 +24,7 @@ class Part:
     """A run of the transcript, and its form in the view."""
 
     name: str
-    """ "head", "summary", "kept", "tail", or "all" where nothing is summarized."""
+    """ "head", "summary", "kept", "tail", or "all" if nothing is summarized."""
     start: int
     """Index of its first message."""
     messages: int
@@ -60,7 +60,8 @@ class Preview:
     replaced_results: Mapping[int, Segment]
     """Index of a tool output -> the mask or excerpt that replaces it, or would replace it."""
     references: tuple[str, ...]
-    """The reference of each message that is or would be archived, as s2.14; "" for the others."""
+    """The reference of each message that is or would be archived, as s2.14; "" for every other
+    message."""
     user_kept: frozenset[int]
     """Indices of the messages that the user keeps."""
     window: int
@@ -68,7 +69,7 @@ class Preview:
     window_source: str
     """The table or option that has the window."""
     limit: int
-    """Most tokens of the messages: the usable window, or `target_tokens`."""
+    """Upper bound of the messages' tokens: the usable window, or `target_tokens`."""
     trigger: int
     """Tokens of the messages above which they are compressed."""
     target: int
@@ -89,7 +90,7 @@ class Preview:
     repaired: int
     """Messages that repair inserted."""
     balance: Balance | None
-    """Cost and saving in US dollars, as one line by `str`; None without a plan or known prices."""
+    """Cost and saving in US dollars; `str` gives one line. None without a plan or known prices."""
 
     @property
     def would_write(self) -> int:
@@ -119,7 +120,7 @@ class LargeMessage:
     role: str
     """The message's role, as "user" or "tool"."""
     tool: str
-    """Tool that the message calls or has a result of; "" without one."""
+    """Tool that the message calls, or whose result it has; "" for other messages."""
     tokens: int
     """Tokens of the message."""
 
@@ -159,7 +160,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
     parts = {"tool schemas": request.overhead_tokens}
     parts |= {name: sum(part) for name, part in sizes.items()}
     parts["tail"] += tokens.messages([])
-    # The budget reserves the pinned texts even for a view without them.
+    # The budget reserves tokens for the pinned texts, even in a view without these texts.
     aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens()
     parts["free"] = request.budget.limit - view.size() + aside
     window = model_limits(request.config.model, request.config.context_window).window

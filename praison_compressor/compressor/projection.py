@@ -81,10 +81,10 @@ class Projector:
         cached: Sequence[CachedMessage],
         tokens: Sequence[int],
     ) -> View:
-        """Return the view of the request's transcript, which has no renderings."""
-        # Copies: a host may edit a message between its digest and its archive.
+        """Return the view of the request's transcript, which has only originals."""
+        # The view gets copies: a host may edit a message between its digest and its archive.
         copies = tuple(item.plain for item in cached)
-        # A message restored with redacted secrets has another digest.
+        # A message that was restored with redacted secrets gets its original digest.
         aliases = _aliases(session)
         return View(
             transcript=replace(transcript, messages=copies),
@@ -105,7 +105,7 @@ class Projector:
         )
 
     def _signed_tokens(self, messages: Sequence[Message]) -> dict[int, int]:
-        """Return index -> tokens without thinking, of messages with signed thinking."""
+        """Return index -> tokens without thinking, for each message with signed thinking."""
         signed = ((index, m) for index, m in enumerate(messages) if signatures(m))
         return {index: self._tokens.message(without_thinking(m)) for index, m in signed}
 
@@ -126,7 +126,7 @@ class Projector:
     # -------------------------------------------------------------- views that come back
 
     def originals_of(self, request: Request) -> list[Message] | None:
-        """Return the originals of a view's messages, or None without renderings."""
+        """Return the originals of a view's messages; None if all are originals."""
         cached = self._cache.all(request.messages)
         return self.expand(request.messages, cached, self.open(request), request.pinned)
 
@@ -137,9 +137,9 @@ class Projector:
         session: Session,
         pinned: AddedMessage | None,
     ) -> list[Message] | None:
-        """Return the messages with renderings replaced by originals, or None.
+        """Return the messages with rendered segments replaced by originals, or None.
 
-        Pinned texts are left out. None: `messages` have neither renderings nor pinned texts.
+        Pinned texts are left out. None: `messages` have neither rendered segments nor pinned texts.
         """
         rendered = renderings(session, self._cache)
         digests = [item.digest for item in cached]
@@ -147,11 +147,13 @@ class Projector:
         pinned_digest = None if pinned is None else self._cache(pinned.message).digest
         if not times and pinned_digest not in digests:
             return None
-        # Equal outputs have equal masks; a view's masks replace the newest of these outputs.
+        # Several entries may have equal masks. If a view shows some of these masks, they are those
+        # of the newest entries.
         waiting = {d: iter(rendered[d][-count:]) for d, count in times.items()}
         transcript: list[Message] = []
         for message, own, following in zip(messages, digests, [*messages[1:], {}], strict=True):
-            # An earlier view of this session may have had other pinned texts.
+            # Other pinned texts, which an earlier view of this session may have had, are left out
+            # too.
             if own == pinned_digest or (times and is_pinned(message)):
                 continue
             if message == BRIDGE and is_framed(following):
@@ -166,7 +168,7 @@ class Projector:
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
-    """Return the session's entries by the digests of their renderings."""
+    """Return the session's entries by the digests of their rendered messages."""
     entries: dict[str, list[Entry]] = {}
     for entry in session.entries:
         if not entry.is_forgotten and not entry.segment.is_choice:
@@ -195,7 +197,7 @@ def skeleton_of(view: View) -> Skeleton:
     skeleton: list[Message | int | None] = list(view.unrepaired_messages)
     for start, end, segment in view.all_tiles:
         origins = view.transcript.origins_of(range(start, end))
-        # If repair moved a result, the run has gaps in the caller's list: its messages stay.
+        # If repair moved a result, the run has gaps in the caller's list: the run's messages stay.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
             skeleton[origins[0]] = numbers[id(segment)]
             for origin in origins[1:]:
@@ -206,7 +208,8 @@ def skeleton_of(view: View) -> Skeleton:
 # -------------------------------------------------------------- a turn that only adds messages
 
 Basis = tuple[TokenCounter, float, int, AddedMessage | None]
-"""Counter, its ratio, tokens of the head, pinned texts: the next turn must have the same."""
+"""Counter, its ratio, tokens of the head, pinned texts. `LastTurn` is extended only if the next
+turn has equal values."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +232,7 @@ class LastTurn:
     ) -> tuple[LastTurn, CompressResult] | None:
         """Return turn and result if the request only adds messages, else None.
 
-        None also if the view would exceed `limit` tokens.
+        Return None too if the view would exceed `limit` tokens.
         """
         cached = self._new_messages(request, tokens)
         if cached is None:
@@ -267,7 +270,8 @@ class LastTurn:
             cached = tokens.cache.all(new)
         except (AttributeError, TypeError, InvalidMessages):
             return None
-        # Signed thinking moves the trigger, and may have to be left out.
+        # A message with signed thinking is not harmless: it moves the trigger, and its thinking may
+        # have to be left out.
         is_harmless = all(
             item.digest not in self.watched and item.comparable and not signatures(item.plain)
             for item in cached
@@ -309,8 +313,8 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     segments, users = view.segments, view.transcript.users
     if not users:
         return None
-    # After more messages only the head and the user's kept messages are fixed. A segment that
-    # then applies would change the view.
+    # When more messages have come, only the head and the user's kept messages are fixed. If a
+    # segment then replaces messages that are fixed now, any new message may change the view.
     task = users[0]
     later_replaceable = [
         replaceable if n <= task else n not in view.user_kept

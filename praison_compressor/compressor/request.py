@@ -159,7 +159,7 @@ class RequestReader:
         in_background = config.background and has_model and not wants_compression
         if mode is None and not options.get("extends", True):
             mode = Mode.READ_ONLY
-        name = getattr(self.summarizer, "model", None)  # of any type, on a user's object
+        name = getattr(self.summarizer, "model", None)  # a user's object may have any type here
         return Request(
             messages=list(as_list(messages)),
             mode=mode or (Mode.BACKGROUND if in_background else Mode.COMMIT),
@@ -236,7 +236,7 @@ OPTION_CHECKS: Mapping[str, OptionCheck] = {
     "since": _CHOICE,
     "until": _CHOICE,
 }
-"""Checks of options that are not None; later steps check the others."""
+"""Checks of options that are not None; later steps check the other options."""
 
 
 def check_call_options(options: Options) -> Options:

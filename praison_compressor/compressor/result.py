@@ -25,7 +25,8 @@ SummaryMethod = Literal["model", "static", "reused"]
 class CompressResult:
     """The view to send, with counts in tokens of its model."""
 
-    # Not in `repr`: `asyncio.run` builds it, which takes a sixth of the counting time.
+    # `repr` omits the messages: `asyncio.run` calls `repr`, which would take a sixth of the
+    # counting time.
     messages: list[Message] = field(repr=False)
     """The view: the messages to send."""
     context_status: ContextStatus
@@ -39,8 +40,8 @@ class CompressResult:
     parent_session_id: str | None
     """Id of the previous epoch, or of the forked epoch; None in a new session."""
     summary_method: SummaryMethod | None
-    """ "model" or "static" if this call wrote a summary, "reused" if the ledger had one. "static"
-    also while the summary is still being written in the background."""
+    """ "model" or "static" if this call wrote a summary, "reused" if the ledger had one. It is
+    "static" too while the background still writes the summary."""
     usage: Usage = field(default_factory=Usage)
     """Cost of the auxiliary model in this call, and in the background since the previous call."""
     segments: tuple[Segment, ...] = field(default=(), repr=False)
@@ -48,12 +49,12 @@ class CompressResult:
     masked: int = 0
     """Tool outputs that the view shows as one line, or as their first and last lines."""
     newly_masked: int = 0
-    """Those of `masked` that this call recorded."""
+    """Outputs among `masked` that this call recorded."""
     newly_summarized: int = 0
     """Messages that summaries of this call replace."""
     summarized_by_model: int = 0
-    """Those of `newly_summarized` whose summary has a model's prose; the others have quotes
-    only."""
+    """Messages among `newly_summarized` whose summary has a model's prose; other summaries have
+    only quotes."""
     vetoed: bool = False
     """Whether a hook refused a compression. `messages` still fit the window; an unrecorded static
     text may replace some."""
@@ -70,7 +71,7 @@ class CompressResult:
     view leaves nothing out. `recall_schemas` describes them to the model."""
 
     def __getstate__(self) -> dict[str, Any]:
-        # The tools hold a store: another process has its own.
+        # The tools are left out: they hold a store, and another process has its own store.
         return {**vars(self), "recall_tools": ()}
 
     @property
@@ -97,7 +98,7 @@ class CompressResult:
 
     @property
     def cost_saved_cached(self) -> float | None:
-        """Lower bound of `cost_saved`: at the price of cached input."""
+        """Lower bound of `cost_saved`, by the price of cached input."""
         return _dollars_for(self.tokens_saved, prices_of(self.model).cached)
 
 
@@ -114,7 +115,7 @@ def result_of(
 
     Args:
         before: the session before this call's commit; None: nothing was committed.
-        texts: the summaries of that commit.
+        texts: the summaries that this call's commit recorded.
         is_shortened: whether fixed messages were shortened; the status is then at least "masked".
     """
     segments = view.summaries()

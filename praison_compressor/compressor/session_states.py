@@ -42,15 +42,15 @@ class SessionState:
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
     placeholder: View | None = None
-    """The view with static texts that is sent while a model writes the summary. The same in every
-    turn: the provider's cache stays warm."""
+    """The view with static texts that is sent while a model writes the summary. It is the same in
+    every turn, so that the provider's cache stays warm."""
     previewed: RememberedPreview | None = None
     reported: Mapping[str, str] = field(default_factory=dict)
     """Subject -> epoch of its newest report."""
     is_ledger_readable: bool = True
     """Whether the newest fallback view could use the ledger."""
     silence: str = ""
-    """Epoch and last request when `summarize_if_cold` last looked."""
+    """Epoch and last request of the newest call of `summarize_if_cold`."""
     unreported: Usage = field(default_factory=Usage)
     """Cost of texts that no result has reported yet."""
     requests: int = 0
@@ -89,7 +89,7 @@ class SessionState:
             or not session.is_unchanged_since(turn.session)
         ):
             return None
-        # A forced preview waits for a forced turn.
+        # A turn that is not forced leaves a forced preview uncommitted.
         commits_preview = preview is not None and not preview.decision.request.force
         return None if commits_preview else turn.extend(request, limit, tokens)
 
@@ -220,7 +220,7 @@ class SessionStates:
             return reported.get(subject) != epoch
 
     def begin_silence(self, key: SessionKey, silence: str) -> bool:
-        """Record the silence; return whether it differs from the recorded one."""
+        """Record the silence; return whether it differs from the recorded silence."""
         with self._lock:
             is_first = self.state(key).silence != silence
             self._change(key, silence=silence)
@@ -230,7 +230,7 @@ class SessionStates:
         """Record whether a session's ledger can be read; return whether this changed."""
         with self._lock:
             is_changed = self.state(key).is_ledger_readable != is_readable
-            if is_changed:  # otherwise a read-only request would make the session the newest
+            if is_changed:  # a change makes the session the newest
                 self._change(key, is_ledger_readable=is_readable)
             return is_changed
 
@@ -249,7 +249,8 @@ class SessionStates:
             worker = self._workers.get(key)
             if worker is None:
                 ours: Future[None] = Future()
-                # A running future: one waiter's cancellation must not cancel the others' wait.
+                # The future is marked as running: the cancellation of one waiter must not cancel
+                # other waiters.
                 ours.set_running_or_notify_cancel()
                 self._workers[key] = ours
             return worker

@@ -1,4 +1,4 @@
-"""`StoredSessions`: restore, read, save and undo what a store has of sessions."""
+"""`StoredSessions`: restore, read, save and undo the sessions of a store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StoredSessions:
     projector: Projector
 
     def opener(self, session_id: str | None) -> Callable[[], Session]:
-        """Return a function that opens the session as it is then."""
+        """Return a function that opens the session when it is called."""
         key = self.requests.key(session_id)
         return lambda: self.store.open(*key)
 
