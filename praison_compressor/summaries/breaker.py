@@ -12,7 +12,7 @@ from ..concurrency import renew_after_fork
 from .litellm_client import REFUSED
 
 COOLDOWNS = (60.0, 300.0, 900.0)
-"""Seconds after the first, second and every further failure in a row."""
+"""Seconds of the cooldown after the first, the second and every later failure in a row."""
 
 FIRST_COOLDOWN = {"quota": 1, "auth": 2}
 """Kind of failure → index of its first cooldown; other kinds: 0."""
@@ -23,7 +23,7 @@ LASTING_KINDS = {"auth", REFUSED}
 RETRY_GROWTH = 1.5  # factor: a segment that has grown by it ends the cooldown
 
 MOST_FAILURES = 1_024
-"""Failures that are remembered, the newest."""
+"""Only this many newest failures are remembered."""
 
 
 class _Cooldown(NamedTuple):

@@ -29,14 +29,14 @@ from .protocol import SummaryReply
 T = TypeVar("T")
 
 THINKING_TOKENS = 4_000
-"""Added to `max_tokens` for reasoning models: reasoning counts too."""
+"""Added to `max_tokens` for reasoning models: their reasoning counts as part of the answer."""
 
 HONOURS_API_BASE = frozenset(
     "anthropic azure azure_ai bedrock cerebras cohere custom_openai deepseek fireworks_ai gemini "
     "groq hosted_vllm litellm_proxy llamafile lm_studio mistral moonshot nvidia_nim ollama "
     "ollama_chat openai openrouter perplexity sambanova together_ai xai xinference".split()
 )
-"""litellm's providers that are tested to send to `api_base`; others may send elsewhere."""
+"""litellm's providers that are tested to send to `api_base`; other providers may send elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class LiteLLMSummarizer:
         except Exception as error:
             text = f"{model}: {type(error).__name__}: {error_text(error)[:400]}"
             if self.api_key:
-                # A local server's key may be "x".
+                # Only the whole word is replaced: a local server's key may be "x".
                 text = re.sub(rf"(?<!\w){re.escape(self.api_key)}(?!\w)", "***", text)
             kind, wait = failure_of(error), retry_after(error)
             raise SummarizerUnavailable(text, kind=kind, retry_after=wait) from error
@@ -150,7 +150,7 @@ def _import_litellm() -> Any:
             if was_unset:
                 os.environ.pop(variable, None)
     litellm: Any = importlib.import_module("litellm")
-    # Otherwise litellm prints two lines for each unknown price.
+    # This keeps litellm from printing two lines for each unknown price.
     litellm.suppress_debug_info = True
     return litellm
 
@@ -184,7 +184,7 @@ _REASONERS = re.compile(
 
 
 def _call_litellm(litellm: Any, request: dict[str, Any]) -> Any:
-    """Ask; repeat without options that the deployment refuses."""
+    """Ask litellm; repeat without options that the deployment refuses."""
     while True:
         try:
             return litellm.completion(**request)

@@ -33,7 +33,7 @@ MOST_CALLS = 16  # requests of one compression, retries included
 REJECTED_TRIES = 2  # answers of one model that may be refused
 
 _RETRIED_KINDS = frozenset({"network", "quota", "provider"})
-"""A timeout is not retried: all the time is spent."""
+"""A timeout is not retried: it has taken all of `timeout_seconds`."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class ModelCaller:
         if callable(window_for):
             with suppress(Exception):
                 window = window_for(self.model)
-        # A user's summarizer may use these names for anything.
+        # The type is checked: a user's summarizer may use these names for anything.
         return window if type(window) is int and window > 0 else None
 
     async def ask(
@@ -173,7 +173,7 @@ class ModelCaller:
 
     async def _call_summarizer(self, messages: list[Message], max_tokens: int) -> SummaryReply:
         reply = await self.summarizer.summarize(
-            # A user's summarizer may edit them.
+            # The summarizer gets copies: a user's summarizer may edit the messages.
             [dict(message) for message in messages],
             max_tokens=max_tokens,
             model=self.model,
@@ -230,7 +230,7 @@ async def _catch_errors(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # Raised, SystemExit would end the event loop.
+        # The error is returned: a raised SystemExit would end the event loop.
         return _to_summary_error(error)
 
 

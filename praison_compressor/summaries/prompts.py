@@ -51,9 +51,9 @@ class SummaryRequest:
 
     messages: list[Message]
     transcript: str = ""
-    """A summary must not copy the transcript."""
+    """Text that a summary must not copy."""
     summaries: str = ""
-    """Earlier or partial summaries; a summary may copy them."""
+    """Earlier or partial summaries, which a summary may copy."""
 
     @property
     def source(self) -> str:
@@ -78,8 +78,8 @@ def request_summary(
 
     Args:
         domain: a domain's own instructions.
-        earlier: summaries that stay before the new one: context if `folded` is empty.
-        folded: summaries that the new one replaces.
+        earlier: summaries that stay before the new summary; shown only if `folded` is empty.
+        folded: summaries that the new summary replaces.
     """
     use = "These stay in the agent's context: do not repeat them."
     if folded:
@@ -182,7 +182,7 @@ def escape_labels(text: str) -> str:
     return _IMITATED_LABEL.sub(r"\1\\[", text) if "[" in text else text
 
 
-# Only a line's first bracket can open a label, after signs at most.
+# Only a line's first bracket can open a label. Nothing but signs may stand before the bracket.
 _IMITATED_LABEL = re.compile(
     r"^([^\w\n\[]{0,40})\[(?=[^\w\n\[]{0,20}(?:user|human|assistant|system|developer|tool|function|"
     r"result of|calls|reference material)\b)",

@@ -22,12 +22,12 @@ class Brief:
 
     messages: tuple[Message, ...]
     model_messages: tuple[Message, ...]
-    """What the model reads: no messages with prose in `folded`."""
+    """Messages that the model reads: without the messages whose prose is in `folded`."""
     text_tokens: int
     prose_tokens: int
     """Tokens of prose to ask of the model; 0: no model."""
     quote_tokens: int
-    """Most tokens of quotes beside prose."""
+    """Upper bound of the tokens of quotes beside prose."""
     spare_tokens: int = 0
     """Tokens above `text_tokens` for prose longer than asked."""
     reference: str = ""
@@ -38,7 +38,7 @@ class Brief:
     earlier: tuple[str, ...] = ()
     """Prose of the older summaries that stay in the view."""
     visible: str = ""
-    """Text of the view, not quoted again."""
+    """Text that the view shows; the summary does not quote this text again."""
     instructions: str | None = None
     """The user's own words for the request."""
 

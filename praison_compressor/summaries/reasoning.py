@@ -12,7 +12,7 @@ class ReasoningMarks(NamedTuple):
     opens: str
     closes: str
     closes_alone: bool = True
-    """Whether the second pattern alone ends reasoning too."""
+    """Whether `closes` also ends reasoning that `opens` did not open."""
 
 
 _TAG_NAMES = (

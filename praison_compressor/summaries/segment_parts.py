@@ -26,7 +26,7 @@ from .protocol import Brief
 WINDOW_MARGIN = 0.9
 """Used share of the window: a provider may count more tokens than we do."""
 
-LEAST_TRANSCRIPT_SHARE = 0.25  # share of the window; with less there are many small parts
+LEAST_TRANSCRIPT_SHARE = 0.25  # share of the window; a smaller share would give many small parts
 LEAST_PROSE_TOKENS = 50  # shorter prose says too little
 MOST_MESSAGE_TOKENS = 4_000  # most tokens of one message
 
@@ -36,7 +36,7 @@ class Piece(NamedTuple):
 
     text: str
     tokens: int
-    """Most tokens of the text."""
+    """Upper bound of the text's tokens."""
     messages: int = 1
 
 
@@ -72,7 +72,7 @@ class Drafter:
             brief, parts = await asyncio.to_thread(plan_parts, brief, window, tokens, calls)
         except SummarizerUnavailable as error:
             raise NoUsableAnswer(error, tally) from error
-        # In sequence: if the first part fails, the others are not asked for.
+        # Parts are asked for in sequence: after a failure the later parts are not asked for.
         for number, part in enumerate(parts, 1):
             request = _request_for(brief, [piece.text for piece in part])
             text, tally = await self.caller.ask(request, tokens, _answer_limit(brief), tally)
@@ -86,7 +86,7 @@ class Drafter:
     def _model_counter(self) -> TokenCounter:
         name, agents_model = self.caller.model_name, self.caller.config.model
         is_same = name and set(bare_names(name)) & set(bare_names(agents_model))
-        # The ratio was learned for the agent's model only.
+        # The learned ratio corrects counts for the agent's model only.
         if is_same or (name is None and self.tokens.ratio >= 1):
             return self.tokens
         return TokenCounter(name or agents_model)
@@ -121,7 +121,7 @@ def _answer_limit(brief: Brief) -> int:
 def plan_parts(
     brief: Brief, window: int | None, tokens: TokenCounter, calls: int
 ) -> tuple[Brief, list[list[Piece]]]:
-    """Return the brief and its parts, cut to window and calls.
+    """Return a brief and parts that fit the window and `calls`.
 
     Raises:
         SummarizerUnavailable: window and calls are too small to show the messages.
@@ -130,7 +130,8 @@ def plan_parts(
     if window is None:
         return brief, pack(groups, tokens.text)
     free_tokens = _free_tokens(window, replace(brief, folded=(), earlier=()), tokens)
-    # A merge holds three texts, each up to twice the requested length.
+    # The window of a request to merge must hold two texts and the answer. Each may be twice as long
+    # as requested.
     longest_prose = free_tokens // 6
     if longest_prose < LEAST_PROSE_TOKENS:
         raise window_too_small(f"a window of {window} tokens has none left beside the instructions")
@@ -140,7 +141,8 @@ def plan_parts(
     space = _free_tokens(window, shorter, tokens) - _answer_limit(shorter)
     if space >= window * LEAST_TRANSCRIPT_SHARE:
         return shorter, pack(groups, tokens.text, space=space, most_parts=most_parts)
-    # Earlier summaries leave too few tokens: omit those that stay, show the others as messages.
+    # Earlier summaries leave too few tokens. The request omits summaries that stay in the view, and
+    # shows folded summaries as messages.
     folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
     parts = pack([*folded, *groups], tokens.text, space=space_alone, most_parts=most_parts)
     return replace(shorter, folded=(), earlier=()), parts
@@ -161,11 +163,12 @@ LABEL_TOKENS = 8  # tokens of a speaker's label
 LEAST_MESSAGE_TOKENS = 40  # shorter messages say nothing
 
 FILL_SHARE = 0.9
-"""Share of the parts that shortened messages fill: a part ends with a whole message."""
+"""Messages are shortened to fill this share of the parts. The parts are not filled wholly, because
+each ends with a whole message."""
 
 
 def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
-    """Return a piece for each message, grouped by step."""
+    """Return the steps; each step has a piece for each message."""
     counted = zip(render_messages(messages), tokens.each(tokens.cache.all(messages)), strict=True)
     # Both the cached count and the text's bytes are upper bounds.
     pieces = [
@@ -186,7 +189,7 @@ def pack(
 ) -> list[list[Piece]]:
     """Return the pieces in at most `most_parts` parts of `space` tokens.
 
-    If the pieces do not fit, groups are divided, then pieces cut.
+    If the pieces do not fit, groups are divided. If that is not enough, pieces are cut.
 
     Raises:
         SummarizerUnavailable: a piece would have fewer than LEAST_MESSAGE_TOKENS.
@@ -234,7 +237,7 @@ def _fill_parts(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Pi
 # -------------------------------------------------------------- messages that are too long
 
 CUT_SHARE = 0.95
-"""A margin: a second cut takes time."""
+"""A cut aims at this share of the limit, because a second cut would take time."""
 
 
 def _shorten_piece(piece: Piece, longest: int, count: Callable[[str], int]) -> Piece:

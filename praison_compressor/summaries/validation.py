@@ -93,7 +93,7 @@ def refusal_for_finish(reason: str) -> str:
 
 
 def _reason_text(reason: Any) -> str:
-    """Return a finish reason as text, an enumeration as name and value."""
+    """Return a finish reason as text; an enumeration gives name and value."""
     with suppress(Exception):
         return f"{getattr(reason, 'name', '')} {getattr(reason, 'value', '')} {reason or ''}"
     return ""
@@ -139,7 +139,8 @@ def _is_unfinished(text: str) -> bool:
 # -------------------------------------------------------------- loops
 
 LOOP_TIMES = 24
-"""Least repetitions. A loop lasts until the answer is cut off."""
+"""A text is a loop from this many repetitions on. A model's loop lasts until the answer is cut
+off."""
 
 
 def is_loop(text: str) -> bool:
@@ -154,9 +155,9 @@ def is_loop(text: str) -> bool:
 
 # -------------------------------------------------------------- copies
 
-_COPY_CHARS = 200  # of a copied stretch, without spaces; quotations are shorter
+_COPY_CHARS = 200  # characters of a copied stretch without spaces; quotations are shorter
 _PROBES = 12  # stretches that are searched in the source
-_ALTERED = 5  # of a copy one stretch in five may differ
+_ALTERED = 5  # one stretch in five of a copy may differ
 
 
 def is_copy(text: str, source: str) -> bool:
@@ -168,7 +169,7 @@ def is_copy(text: str, source: str) -> bool:
 
 
 def _without_spaces(text: str) -> str:
-    # Bytes take a sixth of the time.
+    # Spaces are removed from bytes: this takes a sixth of the time.
     return text.encode(errors="replace").translate(None, b" \t\n\r\f\v").decode()
 
 
@@ -177,16 +178,17 @@ def _without_spaces(text: str) -> str:
 _UNSPACED_CHARS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Scripts without spaces; two characters count as a word."""
 
-# A word's evidence in bits: log2(frequency in the source / frequency in any text). The latter
-# follows from the word's length (Zipf's law of abbreviation). A text's evidence is the sum.
+# A word's evidence in bits: log2(frequency in the source / frequency in any text). The frequency in
+# any text follows from the word's length (Zipf's law of abbreviation). A text's evidence is the
+# sum.
 
 EVIDENCE_BITS = 16.0
 """Bits required of a text. In 61 recorded sessions unrelated words reach 15.3."""
 
 PHRASE_WORDS, PHRASE_CHARS = 6, 20
-"""Unrelated texts share no phrase of so many words and characters."""
+"""Unrelated texts share no phrase of this many words and characters."""
 
-FEW_WORDS = 64  # most different words of a short source
+FEW_WORDS = 64  # a source of at most this many different words is short
 SHARED_SHARE = 0.4  # share of the text's words or numbers that a short source must have
 
 _LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 4.5, 3.0
@@ -202,13 +204,13 @@ _WORD_OR_NAME = re.compile(rf"[{_UNSPACED_CHARS}]+|{_PIECE}(?:[.\-/_]+{_PIECE})*
 _NAME_JOINTS = re.compile(r"[.\-/_]+")
 
 _SEPARATORS = frozenset(" \t\n,;:!?()[]{}<>\"'`*#|=")
-"""Signs that end a name; after another sign the name may go on."""
+"""Signs that end a name; after every other sign the name may go on."""
 
 
 def is_about(text: str, source: str) -> bool:
     """Return whether the text shares enough rare words with the source."""
     words = {*stems_of(text)} - _REQUEST_WORDS
-    # Names are found in a hundredth of the time of counting all words.
+    # Names are compared first: finding names takes a hundredth of the time of counting all words.
     shared_names = Counter(_names_in(source.casefold(), words))
     if _evidence(words, shared_names, len(source)) >= EVIDENCE_BITS:
         return True
@@ -246,9 +248,9 @@ def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
 
 
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
-    """Yield the names with joints that stand whole in the source."""
+    """Yield the names of several parts that stand whole in the source."""
     for name in filter(_NAME_JOINTS.search, words):
-        start = source.find(name)  # `partition` copies the source
+        start = source.find(name)  # not `partition`, which copies the source
         end = start + len(name)
         around = source[max(0, start - 1) : start] + source[end : end + 1]
         if start >= 0 and _SEPARATORS.issuperset(around):
@@ -256,7 +258,7 @@ def _names_in(source: str, words: set[str]) -> Iterator[str]:
 
 
 def _evidence(words: set[str], counts: Counter[str], total: int) -> float:
-    """Return a text's evidence in bits; a too large `total` lowers it."""
+    """Return a text's evidence in bits; a larger `total` lowers the evidence."""
     share = (1 - _FOREIGN_SHARE) / max(1, total)
     return sum(
         math.log2(share * counts[word] * 2.0 ** _bits(word) + _FOREIGN_SHARE) for word in words
@@ -271,7 +273,7 @@ def _source_parts(source: str) -> Iterator[str]:
 
 
 def stems_of(text: str) -> Iterator[str]:
-    """Yield the stems of words; names whole and in parts."""
+    """Yield the stems of words; yield whole names and their parts."""
     for word in _WORD_OR_NAME.findall(text.casefold()):
         if _UNSPACED_SIGN.match(word):
             yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
@@ -305,11 +307,12 @@ _REQUEST_WORDS = frozenset(
 LEAST_ORDERED_WORDS = 30  # a shorter text has too few word pairs
 
 _SHARED_WORDS = 0.5
-"""With a smaller share in the source, the text is in another language."""
+"""If the source has a smaller share of the text's words, the text is in another language."""
 
 LEAST_DEVIATIONS = 2.5
-"""Least standard deviations between a text's word pairs in the source and those of its shuffled
-words. True texts of 40 words have 4.7 and more, shuffled ones up to 1.4."""
+"""Lower bound, in standard deviations, of the distance between the number of a text's word pairs
+that the source has and this number for the shuffled text. True texts of 40 words reach 4.7 or more,
+shuffled texts at most 1.4."""
 
 _SHUFFLES = 4
 

@@ -58,7 +58,7 @@ class SummaryWriter:
         """Return a summary within `brief.text_tokens` tokens; static if all models fail.
 
         Args:
-            model: asked in place of the configured auxiliary model.
+            model: the model to ask in place of the configured auxiliary model.
         """
         brief, secrets = await asyncio.to_thread(self._redact, brief, model)
         if secrets:
@@ -87,7 +87,7 @@ class SummaryWriter:
             return brief, 0
         redact = Redactor(self.config.namespace).redact
         messages, secrets = redact(brief.messages)
-        # Summaries by another model may have secrets.
+        # Summaries are redacted too: another model's summary may have secrets.
         folded, in_folded = redact(brief.folded)
         earlier, in_earlier = redact(brief.earlier)
         secrets += in_folded + in_earlier
@@ -175,7 +175,7 @@ class SummaryWriter:
 # -------------------------------------------------------------- prose and quotes, or quotes alone
 
 WORD_TOKENS = 3  # tokens a word, at most; 1.8 to 2.8 in recorded summaries
-CARRIED_SHARE = 0.4  # least share of a static text for folded prose
+CARRIED_SHARE = 0.4  # folded prose gets at least this share of a static text
 SHORT_SUMMARY = 350  # tokens; of a smaller summary `IN_REACH` would take a tenth
 SEAM_TOKENS = 4  # tokens between joined texts
 
@@ -190,13 +190,13 @@ class Composition:
     rule_sources: tuple[str, ...] = ()
 
     def measure(self) -> tuple[int, int]:
-        """Return the segment's tokens, and the words of prose that fit."""
+        """Return the segment's tokens, and how many words of prose fit."""
         size = sum(self.tokens.each(self.tokens.cache.all(self.brief.messages)))
         inside = min(self.brief.text_tokens, size) - self._size("")
         return size, (inside - SEAM_TOKENS) // WORD_TOKENS
 
     def with_prose(self, prose: str, segment_tokens: int) -> SegmentText:
-        """Return the model's prose, with quotes in the tokens left.
+        """Return the model's prose, with quotes in the tokens that it leaves.
 
         Raises:
             SummaryRejected: the prose alone is too long.
@@ -252,7 +252,7 @@ class Composition:
             visible=f"{brief.visible}\n{prose}",
             beside_prose=not is_static,
         )
-        # Without a heading the text only counts what is left out.
+        # Quotes without a heading are dropped beside prose: they only count what is left out.
         return text if is_static or HEADING in text else ""
 
     def _join(self, prose: str, quotes: str) -> str:
@@ -276,7 +276,7 @@ class Composition:
 
 
 def mark_headings(prose: str) -> str:
-    """Return the prose, imitated headings of quotes marked.
+    """Return the prose with imitated headings of quotes marked.
 
     >>> mark_headings("## The user said")
     'The summarizer writes: The user said'
