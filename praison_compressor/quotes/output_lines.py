@@ -1,7 +1,7 @@
 """Choose which words of outputs are quoted; make the sections of calls.
 
-A short output is quoted whole, of a longer one an error's line, a tally or the last line that is no
-footer.
+A short output is quoted whole. A longer output is quoted by an error's line and a tally, or by its
+last line that is no footer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LINE_CHARS = 150
 WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
 HEAD_CHARS = 300  # characters of a line that are searched for failures
 EDGE_CHARS = 4_000  # characters at each end of an output: all lines are candidates
-MIDDLE_TRIES = 50  # occurrences of a word between the ends; some are passed tests
+MIDDLE_TRIES = 50  # tried occurrences of a word between the ends; passed tests may have the word
 
 _PLAIN_WORDS = tuple(
     "error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
@@ -35,7 +35,7 @@ _PLAIN_WORDS = tuple(
 _FAILURE_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
 _MIDDLE_MARKS = ("FAILED", "ERROR")
-"""Searched in upper case only: names of passed tests have such words too."""
+"""Searched in upper case only: names of passed tests have these words too."""
 _NO_FAILURE = re.compile(
     r"\b(?:0|no|zero|without) (?:\w+ )?(?:error|fail|warning|problem|issue|conflict)\w*"
     r"|\b(?:errors?|fail\w*|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
@@ -129,7 +129,8 @@ def _choose_words(call: ToolCall | None, output: str) -> str:
     if calls.normalize_key(call.name) in _REPORTING:
         conclusions = [" ".join(found[0].split()) for found in _CONCLUDES.finditer(flat)]
         return _edge_lines([*lines, *(line.lstrip("# ") for line in conclusions[-1:])])
-    # A result may repeat its arguments, such as an approved plan.
+    # Lines of the arguments are left out: a result may repeat its arguments, such as an approved
+    # plan.
     arguments = "\n".join(map(str, calls.arguments_by_name(call).values()))
     echoed = {line.strip() for line in arguments.splitlines()}
     new = [x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else arguments)]
@@ -158,10 +159,10 @@ def _has_content(line: str) -> bool:
 
 
 def _candidate_lines(text: str) -> Iterator[str]:
-    """Yield the lines of both ends, and failures between."""
+    """Yield the lines of both ends, and lines with failures between them."""
     if len(text) <= 2 * EDGE_CHARS:
         return (yield from text.splitlines())
-    # Without a line's end, a passed test may look like a failure.
+    # The first end stops at a line's end: the rest of a passed test's line may look like a failure.
     begin = text.rfind("\n", 0, EDGE_CHARS) + 1 or EDGE_CHARS
     yield from text[:begin].splitlines()
     lower = text.lower()
@@ -248,7 +249,7 @@ Records = Sequence[results.CallRecord]
 
 
 def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") -> QuoteEntry:
-    """Return the newest call's entry, "…" for `path` in the output."""
+    """Return the newest call's entry; "…" replaces `path` in the output."""
     record = records[-1]
     output = without_notes(record.text)
     words = deciding_line(record.call, output) if record.is_answered else ""
@@ -273,7 +274,7 @@ def _facts(record: results.CallRecord, output: str, words: str) -> Iterator[str]
 
 
 def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
-    """Return the section of calls; calls that only look rank last."""
+    """Return the calls' section; calls that only show or list rank last."""
     ranked = sorted(runs.items(), key=lambda run: results.acts_first(run[1][-1]), reverse=True)
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
     newest = ranked[-most:]
@@ -322,7 +323,10 @@ _LINE_NUMBER = re.compile(r"^\s*\d+(?:\t|→|\|) ?", re.M)
 
 
 def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
-    """Return the instruction path or tool that a call reads, or ""."""
+    """Return the source of the instructions that a call reads, or "".
+
+    A source is a file's path, or the name of a tool in `rule_sources`.
+    """
     if any(fnmatchcase(call.name, pattern) for pattern in rule_sources):
         return call.name
     shown = _SHOWS_ONE.fullmatch(calls.command_of(call).strip())

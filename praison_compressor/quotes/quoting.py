@@ -106,7 +106,7 @@ class Quotes:
         record = self.pairs.add_part(part, at)
         if part.block is not None:
             self._read_result(record, part.text, part.block)
-        elif record is not None:  # the text was a call
+        elif record is not None:  # the assistant's text was a call
             del self.texts[record.at]
         elif part.source == "user":
             if before:
@@ -126,7 +126,8 @@ class Quotes:
             words, origin, most = text, "answering", ASKING_CHARS
         else:
             words, origin, most = speakers.user_words_in(text), "in the result of", DECIDED_CHARS
-            # A page or a file may imitate a user's decision.
+            # The user decides about calls that act. Another call's page or file may imitate a
+            # decision.
             is_error = result.get("is_error") is True
             if words and not is_error and calls.kind_of(record.call) != calls.ACTS:
                 return
@@ -183,8 +184,8 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
 # -------------------------------------------------------------- sections of texts
 
 FIRST, STATES, ASKS, REPEATED = range(4)
-"""Ranks of the user's texts. FIRST: the first, the newest and those in results."""
-NEWEST = 3  # newest texts with the rank FIRST
+"""Ranks of the user's texts. FIRST: the first text, the newest texts and texts in results."""
+NEWEST = 3  # number of newest texts with the rank FIRST
 OTHERS_CHARS = 400
 WHOLE_TOKENS = 90  # shorter texts are not cut
 RARE = 2  # a rare word is in at most this many texts
@@ -208,7 +209,7 @@ class UserText(NamedTuple):
 
 
 def with_question(at: int, text: str, origin: str, asked_at: int, before: str) -> UserText:
-    """Return a text; a short answer with the question before it."""
+    """Return a text; a short answer gets the question before it."""
     if not origin and len(text.strip()) <= ANSWER_CHARS:
         lines = (line.strip(" *_") for line in reversed(before.splitlines()))
         if question := next((line for line in lines if line.endswith(_ASKS)), ""):

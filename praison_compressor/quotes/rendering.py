@@ -25,9 +25,9 @@ class SectionKind(NamedTuple):
     title: str
     share: float  # least share of the budget; the shares of all kinds sum to 1
     noun: str = ""
-    """Counts entries left out, with `{s}` for the plural; "": not counted."""
+    """Noun to count the entries left out, with `{s}` for the plural; "": they are not counted."""
     least: int = 24
-    """Tokens of an entry, at least, if others need the rest."""
+    """An entry gets at least this many tokens, even if other entries need tokens."""
 
 
 USER = SectionKind("The user said", 0.67, "message{s} of the user")
@@ -74,7 +74,7 @@ class Section(NamedTuple):
 
 NAMED_IN_NOTE = 4  # tools or references in a note
 NAME_CHARS = 48  # characters of a call's arguments in the outline
-OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # usual and least
+OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # tokens of a named call: usual, least
 NOTE_TOKENS = 20  # tokens of the note below a section that counts what is left out
 SMALL_BUDGET = 300  # below this budget, one note counts for all sections
 TRIES = 4  # attempts to print a section within its tokens
@@ -116,9 +116,9 @@ class Renderer:
     references: Sequence[str] = ()
 
     def render(self, sections: Sequence[Section], calls: Calls, budget: int, outline: int) -> str:
-        """Return the sections and an outline of the other calls.
+        """Return the sections, and an outline of the calls they leave out.
 
-        `budget`: most tokens; `outline`: how many of them the outline may reserve.
+        `budget`: upper bound of the text's tokens. `outline`: tokens that the outline may reserve.
         """
         reserved = min(outline, OUTLINE_CALL_TOKENS * len(calls)) if self.references else 0
         sections = [section for section in sections if section.entries or section.unlisted]
@@ -138,7 +138,7 @@ class Renderer:
     def _fill_user_first(
         self, sections: Sequence[Section], calls: Calls, budget: int, reserved: int
     ) -> list[_Part]:
-        """Return the parts; the user's section takes what it needs."""
+        """Return the parts; the user's section takes the tokens that it needs."""
         user, *others = (self._part(section, 0) for section in sections)
         most = budget
         while True:
@@ -157,7 +157,7 @@ class Renderer:
         shares = share_budget(needs, [part.section.kind.share for part in parts], max(0, spare))
         spare -= sum(shares)
         filled = [*parts]
-        # Spare tokens go to the section that lacks least, then to the next.
+        # Spare tokens go to the section that lacks the fewest tokens, then to the next section.
         for n in sorted(range(len(parts)), key=lambda n: needs[n] - shares[n]):
             share = shares[n] + parts[n].note
             more = spare if shares[n] < needs[n] else 0
@@ -172,7 +172,8 @@ class Renderer:
     def _render_outline(self, calls: Calls, left_out: Sequence[_Part], most: int) -> str:
         """Return a line of calls for each tool, and a note."""
         ranked = sorted(calls, key=acts_first)
-        # Nobody can read a call without its reference.
+        # Calls are named only if references are given: nobody can read a call without its
+        # reference.
         named = ranked[: max(0, most) // NAMED_TOKENS] if self.references else []
         names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))
         while names:
@@ -231,7 +232,7 @@ class Renderer:
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
             return "", part.entries
-        # Cut entries stay below their limit.
+        # Cut entries stay below their limit, so the limits of all entries may sum to a tenth more.
         most = common_limit(costs, tokens if sum(costs) <= tokens else tokens * 11 // 10)
         texts = {id(x): self._cut_entry(x, c, most) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(entry)] for entry in section.entries if id(entry) in texts]
@@ -269,7 +270,7 @@ class Renderer:
         return self._print_entry(entry, keep_ends(entry.body, max(LEAST_BODY_CHARS, chars)))
 
     def _print_entry(self, entry: QuoteEntry, body: str) -> str:
-        """Return an entry with its references, further lines indented."""
+        """Return an entry with its references; indent its further lines."""
         references = dict.fromkeys(map(self._reference, (entry.at, entry.also)))
         marks = "".join(f"[{reference}] " for reference in references if reference)
         # A quoted line must not look like a heading of ours.

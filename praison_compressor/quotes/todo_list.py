@@ -60,7 +60,7 @@ class TodoList:
     """The newest result's line of failure, or ""."""
 
     def section(self) -> Section:
-        """Return the section of the plan, an item a line."""
+        """Return the section of the plan; each item is a line."""
         rows = [(item.at, item.titled_at, item.line()) for item in self.items.values()]
         lines = [line for line in self.text.splitlines() if line.strip()]
         if self.failure:
