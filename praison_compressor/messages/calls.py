@@ -25,21 +25,24 @@ _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.
 
 
 def call_text(call: ToolCall) -> str:
-    """Return the tool's name and its arguments' values, one a line."""
+    """Return the tool's name and its arguments' values, each on its line."""
     values = "\n".join(argument_values(arguments_of(call)))
     return f"{call.name} {values}".rstrip()
 
 
 @lru_cache(maxsize=CACHED_CALLS)
 def arguments_of(call: ToolCall) -> Any:
-    """Return the decoded arguments, read-only, or a text that is no JSON."""
+    """Decode a call's arguments; return a text that is no JSON unchanged.
+
+    Nobody may edit the returned value: later calls return the same object.
+    """
     value = parse_json(call.arguments or "{}")
     return call.arguments if value is None else value
 
 
 @lru_cache(maxsize=CACHED_CALLS)
 def arguments_by_name(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments, read-only, by normalized name."""
+    """Return the read-only arguments by normalized name."""
     return members_of(arguments_of(call))
 
 
@@ -157,7 +160,8 @@ _REDIRECTS = re.compile(
     r"(?<![-=\d&>])>{1,2}\|?\s*(?:([\w./~@+-][^\s;|&<>()'\"]*)|['\"]([^'\"\n]+)['\"])"
     r"|\btee (?:-a )?([\w./~@+-]+)|'[^']*'|\"[^\"]*\""
 )
-"""Matches redirections; also quoted words, so that no redirection inside them matches."""
+"""Matches redirections. Quoted words match as a whole, so that no redirection inside a quoted word
+matches."""
 _FILE_COMMANDS = re.compile(
     r"(?:^|[;&|\n(])\s*(?:sudo )?(?:git )?(sed|perl|mv|cp|rm|touch|patch)\s([^;&|\n]*)"
 )

@@ -1,7 +1,7 @@
 """Digest messages; cache their digests and token counts.
 
-Every turn looks up the whole transcript: 0.2 µs for a known object, 0.6 µs for another one with
-known content. An edit in place is noticed at any depth.
+Every turn looks up the whole transcript. A message takes 0.2 µs if the object is known, 0.6 µs if
+only the content is known. An edit in place is noticed at any depth.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ _json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=Tru
 # -------------------------------------------------------------- the cache
 
 _MARSHAL_VERSION = 2
-"""Later versions give equal contents different bytes."""
+"""Later versions of marshal give equal contents different bytes."""
 
 SPARE_IDS = 256
-"""Ids cached beyond three a message."""
+"""Number of cached ids beyond three for each message."""
 
 
 class CachedMessage:
@@ -190,12 +190,12 @@ class MessageCache:
         self._chars = 0
         self._young: dict[Hashable, CachedMessage] = {}
         self._old: dict[Hashable, CachedMessage] = {}
-        # While the message is held, no other object gets its id.
+        # The cache holds each message, so that no other object gets the message's id.
         self._by_id: dict[int, tuple[CachedMessage, Any]] = {}
 
     @property
     def size(self) -> int:
-        """Messages held. With `__len__` an empty cache would be falsy."""
+        """Number of messages. `__len__` would make an empty cache falsy."""
         return len(self._young) + len(self._old)
 
     def __call__(self, message: Mapping[str, Any]) -> CachedMessage:
@@ -206,7 +206,10 @@ class MessageCache:
         return self._find(message)
 
     def all(self, messages: Iterable[Mapping[str, Any]]) -> list[CachedMessage]:
-        """Return messages with their digests; most of a quiet turn's time."""
+        """Return messages with their digests.
+
+        A quiet turn spends most of its time here.
+        """
         self._max_messages = max(self._max_messages, length_hint(messages))
         get, find = self._by_id.get, self._find
         cached = []
@@ -220,7 +223,7 @@ class MessageCache:
 
     def _find(self, message: Mapping[str, Any]) -> CachedMessage:
         if is_flat(message):
-            # Keys and values are the cache's key.
+            # The message's keys and values are the cache's key.
             texts = (*message, *message.values())
             entry = self._young.get(texts)
             if entry is None:
@@ -250,7 +253,7 @@ class MessageCache:
                 self._by_id = {}
             self._chars += new.size
             entry = self._young.setdefault(key, entry)
-        # A compression looks up the copy.
+        # The copy's id is remembered too: a compression looks up the copy.
         self._by_id[id(entry.plain)] = (entry, entry.plain)
         return entry
 
@@ -273,7 +276,7 @@ def _share_texts(value: Any) -> Any:
     """Return a copy of nested texts that shares the texts.
 
     Raises:
-        TypeError: another type, in which `==` may miss an edit.
+        TypeError: the value has another type, in which `==` may miss an edit.
     """
     kind = type(value)
     if kind is str or value is None:

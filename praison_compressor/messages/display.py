@@ -47,7 +47,7 @@ def one_line(text: str) -> str:
 
 def truncate_line(text: str, width: int) -> str:
     """Return a text's beginning on one line, at most `width` long."""
-    # A message may have megabytes.
+    # Only the beginning is cleaned: a message may have megabytes.
     line = one_line(text[: 8 * width + 4_096])
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
@@ -61,7 +61,7 @@ def message_as_text(message: Message) -> str:
 
 
 def call_as_text(call: ToolCall) -> str:
-    """Return a call, multi-line arguments on lines of their own."""
+    """Return a call; multi-line arguments get lines of their own."""
     arguments = parse_json(call.arguments)
     pairs = arguments.items() if isinstance(arguments, dict) else ()
     texts = {name: text for name, text in pairs if isinstance(text, str) and "\n" in text}
@@ -73,11 +73,11 @@ def call_as_text(call: ToolCall) -> str:
 
 
 _FOLDERS = [re.compile(".*/(?=%s[^/]+$)" % ("[^/]+/" * kept)) for kept in range(3)]
-"""Match all folders of a path but the last 0, 1 and 2."""
+"""Match all folders of a path except the last 0, 1 or 2 folders."""
 
 
 def short_names(calls: Sequence[ToolCall], width: int) -> list[str]:
-    """Return each call's arguments on one line, paths without common folders."""
+    """Return each call's arguments on one line, without the paths' common folders."""
     pairs = [_arguments_and_paths(call, width) for call in calls]
     names: dict[tuple[str, ...], str] = {}
     for folders in _FOLDERS:

@@ -33,7 +33,7 @@ from .transcript import (
 )
 
 LEAST_BOUND = 20  # messages of the shortest bounded list
-LEAST_CUTS = 3  # turns cut to one length that show a bound; a user may delete twice
+LEAST_CUTS = 3  # turns cut to one length; fewer show no bound: a user may delete twice
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class CarriedHistory:
     length: int = 0
     """Messages in the host's list before that turn's question."""
     bound: int = 0
-    """Most messages in the host's list; 0: unknown."""
+    """Upper bound of the messages in the host's list; 0: unknown."""
     doubtful: tuple[Exchange, ...] = ()
     """Exchanges that the user deleted or the host cut."""
     cuts: int = 0
@@ -58,7 +58,7 @@ class CarriedHistory:
 
     @property
     def record(self) -> list[CachedMessage]:
-        """All messages for a store, doubtful ones included."""
+        """All messages for a store, with the doubtful exchanges."""
         exchanges = _without_cut_end(self.exchanges, self.doubtful)
         return cached_messages((*self.doubtful, *exchanges))
 
@@ -104,7 +104,7 @@ def complete_request(
     Args:
         carried: the messages of earlier requests.
         turn: names the turn that sends the request.
-        bound: most messages in the host's list; 0: unknown.
+        bound: upper bound of the messages in the host's list; 0: unknown.
         model: the model that gets the request.
     """
     leading = leading_count(messages)
@@ -147,9 +147,9 @@ def _request_from(
 def _place_messages(
     pairs: Iterable[tuple[Exchange, Exchange]], messages: Sequence[Message]
 ) -> Iterator[_Placed]:
-    """Yield the host's messages, with the dropped work restored.
+    """Yield the host's messages with the dropped work restored.
 
-    `pairs`: each exchange as the host lists it, and with its work.
+    `pairs`: (exchange as the host lists it, exchange with its work).
     """
     rest = iter(messages)
     for listed, joined in pairs:
@@ -164,7 +164,7 @@ def _copies(exchange: Exchange, cached: Iterable[CachedMessage]) -> Iterator[_Pl
 
 
 def _join_exchanges(carried: Exchange | None, listed: Exchange, model: str | None) -> Exchange:
-    """Return the listed exchange, with the carried work if that is more."""
+    """Return the listed exchange, with the carried work if that is longer."""
     if carried is None:
         return replace(listed, model=model if listed.is_open else None)
     work = carried.work[: end_of_work(carried.work)]
@@ -211,7 +211,7 @@ def _replace_last(carried: CarriedHistory, exchange: Exchange) -> CarriedHistory
 
 
 def _extend_running(listed: list[Exchange], running: Exchange | None) -> list[Exchange]:
-    """Return the exchanges, all after the running question as its work.
+    """Return the exchanges; exchanges after the running question become its work.
 
     Hosts add notes and pictures in the user's role to a running turn.
     """
@@ -232,9 +232,9 @@ def _find_front(
     matched: Mapping[int, Exchange],
     bound: int,
 ) -> tuple[CarriedHistory, int]:
-    """Return `new` with the exchanges missing at the front, and a number.
+    """Return `new` with the exchanges missing at the front, and a count.
 
-    The number: messages of a cut exchange that the host's list still has.
+    The count is the number of messages of a cut exchange that the host's list still has.
     """
     first = min(matched, default=-1)
     # Before the first match there may be the end of a cut exchange.
@@ -275,6 +275,6 @@ def _judge_missing(
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Return the exchanges without a first one that only ends `before`."""
+    """Return the exchanges without a first exchange that only ends `before`."""
     is_end = exchanges[:1] and exchanges[0].question is None
     return exchanges[1:] if is_end and ends_with(before, exchanges[0].cached) else exchanges

@@ -166,7 +166,7 @@ def _id_for(name: str, arguments: Any) -> str:
 
 
 def _object_json(text: str) -> str:
-    """Return arguments as a JSON object, broken JSON as a string."""
+    """Return a JSON object unchanged; wrap any other text in an object."""
     try:
         value = json.loads(text)
         is_deep = text.count("{") + text.count("[") > MOST_DEPTH
@@ -212,11 +212,11 @@ ResultPlace = tuple[int, int]
 """Index of the message; index of the part, or WHOLE_MESSAGE."""
 
 PlacedMessage = tuple["int | None", Message]
-"""A message and its index in the caller's list, None for a stub."""
+"""A message and its index in the caller's list; a stub's index is None."""
 
 
 def pair_results(clean: Sequence[Message]) -> Iterator[PlacedMessage]:
-    """Yield calls before their results; results without a call as text."""
+    """Yield calls before their results; results without a call become text."""
     taken: set[int] = set()
     for index, message in enumerate(clean):
         if makes_calls(message):
@@ -259,9 +259,10 @@ def _paired_step(clean: Sequence[Message], index: int) -> list[PlacedMessage]:
 
 
 class _Results:
-    """Queue the results before the next calls, by id or name.
+    """Hold the results before the next calls, by call id or name.
 
-    A search through all results for each call would take quadratic time.
+    Each id or name has a queue of results: a search through all results for each call would take
+    quadratic time.
     """
 
     def __init__(self, clean: Sequence[Message], start: int) -> None:
@@ -292,9 +293,10 @@ class _Results:
 def _movable_results(
     clean: Sequence[Message], start: int, blocks: Mapping[int, Mapping[int, str]]
 ) -> list[int]:
-    """Return the user messages with results that may directly follow the calls.
+    """Return the user messages that may move directly behind the calls.
 
-    Providers refuse text before a result. The user's words keep their order.
+    Results move, because providers refuse text between calls and results. A message with the user's
+    words may not move before earlier words of the user.
     """
     whole = [at for at in blocks if len(blocks[at]) == len(clean[at]["content"])]
     mixed = [at for at in blocks if len(blocks[at]) < len(clean[at]["content"])][:1]

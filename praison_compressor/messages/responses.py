@@ -159,7 +159,7 @@ def _result_message(kind: str, item: Mapping[str, Any]) -> Message:
     if kind != "function_call_output":
         # The API accepts this item only unchanged.
         return {**message, ITEM_FIELDS: dict(item)}
-    # No digest includes `id`.
+    # The `id` may stay: no digest includes it.
     return {**message, "id": item["id"]} if "id" in item else message
 
 
@@ -240,7 +240,7 @@ def _output_item(message: Message) -> Message:
     source = message.get(ITEM_FIELDS)
     if source is not None:
         kind, output = str(source.get("type")), source.get("output", "")
-        # A screenshot cannot be shortened.
+        # A screenshot's item stays unchanged: it cannot be shortened.
         if content == _output_text(kind, output) or kind == "computer_call_output":
             return dict(source)
         text = text_of(message)

@@ -23,7 +23,7 @@ _EXIT_WORDS = ("exit", "return", "signal")
 def exit_code(text: str) -> str:
     """Return the exit code at either end of an output, or ""."""
     for edge in dict.fromkeys((text[:400], text[-400:])):
-        # Most texts have none of the words.
+        # The pattern runs only if its words occur: few texts have them.
         lower = edge.lower()
         code = _EXIT.search(edge) if any(word in lower for word in _EXIT_WORDS) else None
         if code:
@@ -130,7 +130,7 @@ class CallPairing:
     def _answer(
         self, key: str, text: str, at: int, result: Mapping[str, object]
     ) -> CallRecord | None:
-        """Add a result to the key's first open call, else the newest."""
+        """Answer the key's first open call, else the key's newest call."""
         self.last_text = None
         waiting = (record for record in self._open.get(key, ()) if not record.is_answered)
         record = next(waiting, None) or self._newest.get(key)

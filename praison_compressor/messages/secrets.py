@@ -34,7 +34,7 @@ def _begins(kind: str, prefix: str, ending: str) -> SecretShape:
 
 
 _FORMATS = (
-    # Words are shorter.
+    # Each format has a least length: words are shorter.
     (
         r"[A-Za-z0-9]{27,}",
         "AGE-SECRET-KEY-1 NRAK- api_org_ csk- dapi doo_v1_ dop_v1_ dp.pt. e2b_ fc- gsk_ hf_ "
@@ -62,7 +62,7 @@ _FORMATS = (
 """(format of a key after its prefix, prefixes)."""
 
 _LIKE_A_KEY = r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}"
-"""A key of unknown format; words have no digit."""
+"""Matches a key of unknown format. A digit is required, because words have none."""
 
 _BY_ISSUER = (
     _begins("jwt", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
@@ -138,7 +138,7 @@ _BY_NAME = (
         r"(?P<secret>[^\s\"']{4,128})",
         "curl",
     ),
-    # Passwords are shorter than keys.
+    # Passwords may be shorter than keys.
     SecretShape(
         "assigned-secret",
         rf"[pP](?i:(?<=p)(?:ass(?:wo?r?d|phrase)?|wd)){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}"
@@ -153,7 +153,7 @@ _BY_NAME = (
 )
 
 SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
-"""The surest first: redactions are not searched again."""
+"""The surest shapes come first: redactions are not searched again."""
 
 # -------------------------------------------------------------- redact
 
@@ -163,7 +163,9 @@ _REDACTION = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 
 
 class Redactor:
-    """Replace secrets by `[secret:KIND:HASH]`, equal in one namespace if the secrets are.
+    """Replace secrets by `[secret:KIND:HASH]`.
+
+    Equal secrets of one namespace get equal hashes.
 
     The namespace is the hash's key, so two tenants' redactions cannot be compared. The hash is too
     short to find the secret.

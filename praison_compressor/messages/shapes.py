@@ -14,7 +14,7 @@ Message = dict[str, Any]
 
 T = TypeVar("T")
 
-MOST_DEPTH = 100  # nested lists and mappings
+MOST_DEPTH = 100  # levels of nested lists and mappings
 
 TOO_DEEP = (f"nested deeper than {MOST_DEPTH} levels", "content that a provider can read")
 
@@ -421,7 +421,7 @@ def without_thinking(message: Message) -> Message:
     >>> without_thinking({"role": "assistant", "content": [block, {"type": "text", "text": "Hi"}]})
     {'role': 'assistant', 'content': [{'type': 'text', 'text': 'Hi'}]}
     """
-    # The other keys repeat the blocks.
+    # The other keys are left out too: they repeat the blocks.
     left_out = (BLOCKS, "reasoning_content", "reasoning") if message.get(BLOCKS) else ()
     stripped = {key: value for key, value in message.items() if key not in left_out}
     content = stripped.get("content")

@@ -1,4 +1,4 @@
-"""Shorten texts and calls' arguments; share a room among texts."""
+"""Shorten texts and calls' arguments; share a budget among texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MACHINE_LINE = re.compile(
 
 
 def cut_line(text: str, most: int) -> str:
-    """Return a text on one line of `most` characters, its middle cut."""
+    """Return a text on one line; cut its middle beyond `most` characters."""
     near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
     flat = " ".join(near.split())
     if len(flat) <= most:
@@ -80,7 +80,7 @@ def thin_blocks(text: str, keep: int = 2) -> str:
 
 # -------------------------------------------------------------- arguments
 
-LEAST_STRING_CHARS = 200  # of each string
+LEAST_STRING_CHARS = 200  # characters that each string keeps
 LEAST_CALL_CHARS = 1_000  # shorter arguments are not cut
 
 CutText = Callable[[str, int], str]
@@ -132,7 +132,7 @@ def _shorten_arguments(arguments: str, chars: int, shorten: CutText) -> dict[str
     frame = len(json.dumps(_cut_strings(value, 0, lambda _, __: "")))
     most = common_limit(list(map(len, _strings_in(value))), chars - frame)
     cut = _cut_strings(value, max(LEAST_STRING_CHARS, most), shorten)
-    # Thousands of short strings are still too long.
+    # The object may still be too long: thousands of short strings are not cut.
     is_short = len(json.dumps(cut, ensure_ascii=False)) <= 2 * chars + LEAST_STRING_CHARS
     return cut if is_short else {"arguments": shorten(arguments, chars)}
 
@@ -153,11 +153,11 @@ def _cut_strings(value: Any, most: int, shorten: CutText) -> Any:
     return [_cut_strings(i, most, shorten) for i in value] if isinstance(value, list) else value
 
 
-# -------------------------------------------------------------- shares of a room
+# -------------------------------------------------------------- shares of a budget
 
 
 def common_limit(sizes: Sequence[int], room: int) -> int:
-    """Return the largest limit for sizes that fit the room together."""
+    """Return the largest limit at which all sizes together fit `room`."""
     for place, size in enumerate(sorted(sizes)):
         limit = room // (len(sizes) - place)
         if size > limit:

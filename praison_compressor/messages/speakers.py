@@ -22,7 +22,7 @@ class SpokenPart(NamedTuple):
     """`user`, `host` or `result`."""
     text: str
     origin: str = ""
-    """Where the words were, if not simply in the message."""
+    """Where the words were, if not in the message's own text."""
     block: Mapping[str, Any] | None = None
     """A result's block, in Anthropic's shape."""
 
@@ -154,7 +154,7 @@ ASKING_TOOLS = frozenset(
     "askuserquestion askuserquestions clarify getuserinput humanassistance humaninput question "
     "requestuserinput userinput vscodeaskquestions".split()
 )
-"""Tools whose result is the user's answer, by exact names as `normalize_key` spells them."""
+"""Normalized names (`normalize_key`) of tools whose result is the user's answer."""
 # A host's sentence: what the user did with the call.
 _REFUSAL_VERBS = r"(?:reject|den[iy]|declin|refus|cancel|interrupt|abort|skip|block|disallow)\w*"
 _DECISION_VERBS = rf"(?:approv\w*|{_REFUSAL_VERBS})"
@@ -166,7 +166,7 @@ _DECIDED = re.compile(
     rf"{_DECISION_VERBS}\W+(?:the )?user\W?s\b)",
     re.I,
 )
-# Without such a word, an approval is followed by the agent's own plan.
+# An approval must have such a word. Otherwise the agent's own plan follows the approval.
 _FEEDBACK = re.compile(
     rf"(?:\b(?:{_REFUSAL_VERBS}|by (?:the )?user|said|says|wrote|replied|answered|feedback|reason|"
     r"comment|message|guidance|note|context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>"
@@ -193,7 +193,7 @@ def user_words_in(text: str) -> str:
     head = text[:400].lstrip()
     if head.startswith("{"):
         return _words_in_json(text) if len(text) < 20_000 else ""
-    # Looking for the word takes a tenth of the time.
+    # The pattern runs only if the word occurs: looking for the word takes a tenth of the time.
     opens = "user" in head.lower() and _DECIDED.match(head)
     found = _FEEDBACK.search(text) if opens else None
     if found is None or "\n\n" in text.lstrip()[: found.start()]:
@@ -216,7 +216,7 @@ def _words_in_json(text: str) -> str:
 
 
 def without_notes(result: str) -> str:
-    """Return a tool's output without a host's notes below."""
+    """Return a tool's output without the host's notes below it."""
     own, _, last = result.rstrip().rpartition("\n\n")
     while own and last.lstrip().startswith(HOST_PREFIXES):
         result = own

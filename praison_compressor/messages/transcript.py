@@ -34,7 +34,7 @@ class Transcript:
     messages: tuple[Message, ...]
     """The caller's own dictionaries, and copies of repaired ones."""
     origins: tuple[int | None, ...]
-    """Each message's index in the caller's list, None for a stub."""
+    """Each message's index in the caller's list; a stub's index is None."""
     steps: tuple[range, ...]
 
     @computed_once
@@ -105,10 +105,10 @@ class Exchange:
     """A question, the work of its turn, and the answer."""
 
     question: CachedMessage | None
-    """None: the list begins with another message."""
+    """None if the list does not begin with a question."""
     work: tuple[CachedMessage, ...] = ()
     answer: tuple[CachedMessage, ...] = ()
-    """The answer, and all up to the next question."""
+    """The answer, and all messages up to the next question."""
     is_open: bool = False
     """Whether the answer is missing."""
     is_cut: bool = False
@@ -118,7 +118,7 @@ class Exchange:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Digests of question and answer, or ""."""
+        """Digests of question and answer; "" for a missing question or answer."""
         answers = (item.digest for item in self.answer if not is_system(item.plain))
         return "" if self.question is None else self.question.digest, next(answers, "")
 
