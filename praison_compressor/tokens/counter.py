@@ -1,7 +1,8 @@
 """Count the tokens of messages, images and tools for a model.
 
-A model without a public vocabulary is estimated. OpenAI's published rules count: 3 tokens delimit a
-message, 3 open the reply, a name costs one more than its text.
+If a model has no public vocabulary, its tokens are estimated. The delimiters are counted by
+OpenAI's published rules: 3 tokens delimit a message, 3 tokens open the reply, a name costs one
+token more than its text.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from .models import Vocabulary, bare_names, vocabulary_for
 
 MESSAGE_TOKENS, NAME_TOKENS = 3, 1
 REPLY_TOKENS = 3
-"""Open the reply; only `messages()` counts them."""
+"""Tokens that open the reply; only `messages()` counts these tokens."""
 CALL_TOKENS = 5
-"""Delimit a call. Not published."""
+"""Tokens that delimit a call. The number is not published."""
 TOOLS_TOKENS = 12
-"""Counted once for all tools of a request."""
+"""Tokens that are counted once for all tools of a request."""
 MEDIA_CHARS_PER_TOKEN = 40
-"""Base64 characters of audio or a document. Not published for all providers."""
+"""Base64 characters a token, for audio or a document. Not all providers publish this number."""
 SEALED_CHARS_PER_TOKEN = 5
-"""Base64 characters of encrypted reasoning: four bytes a token."""
+"""Base64 characters a token, for encrypted reasoning: four bytes a token."""
 
 
 class TokenCounter:
@@ -242,7 +243,8 @@ class TokenCounter:
     def _count_tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         if not tools:
             return 0
-        # Every request has the same schemas; 40 of them take 10 ms.
+        # The counts of schemas are cached: every request has the same schemas, and 40 schemas take
+        # 10 ms.
         return TOOLS_TOKENS + sum(self._count_dumped(_dumps(tool)) for tool in tools)
 
     def _count_tool(self, dumped: str) -> int:
@@ -279,18 +281,18 @@ class TokenCounter:
 
 
 COUNTED_TOGETHER = 64
-"""Fewest new messages that a thread counts (tests/benchmarks/latency.py)."""
+"""Fewer new messages are counted without a thread (tests/benchmarks/latency.py)."""
 
 REMEMBERED_WORDS, REMEMBERED_TOOLS, REMEMBERED_SECTIONS = 1_024, 256, 16
 
 SECTIONED_CHARS = 4_096, 524_288
-"""Least and most characters of a text that is counted by sections, which are cached."""
+"""A text whose length is in this range is counted by sections, which are cached."""
 
 # No token crosses these places.
 _SECTION = re.compile(r"\n(?=## |</)")
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
-"""Other keys may have thinking."""
+"""Keys without thinking; every other key may have thinking."""
 
 _IMAGES = ("image_url", "input_image", "image")
 
@@ -315,7 +317,8 @@ UNKNOWN_SIZE: Size = (1024, 1024)
 """Assumed for a linked image and for an unreadable format."""
 
 _DECODED_CHARS = 400_000
-"""Base64 characters to decode: a JPEG's preview comes before its size."""
+"""Base64 characters to decode. The number is large, because a JPEG's preview comes before its
+size."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def taught_window(refusal: Overflow, sent: int, answer_tokens: int = 0, passed: 
     """Return the window that a refusal teaches, in tokens by our count.
 
     A refusal without a number teaches half of `sent`, or the middle between `passed` and `sent` if
-    `passed` is more than half; plus `answer_tokens`.
+    `passed` is more than half of `sent`. `answer_tokens` are added.
     """
     if refusal.window is not None:
         return round(refusal.window * sent / (refusal.prompt_tokens or sent))
@@ -43,7 +43,7 @@ class SummarizerWindows:
 
     def learn(self, model: str | None, window: int) -> None:
         """Lower the model's window."""
-        # Two summaries of one model may be refused at once.
+        # The smaller window counts: two summaries of one model may be refused at once.
         self._windows[model] = min(window, self._windows.get(model, window))
 
 
@@ -73,8 +73,8 @@ class WindowLearner:
     def learn_refusal(self, refusal: Overflow, sent: int) -> int | None:
         """Return the window to try after a refusal, or None.
 
-        After an uncertain refusal a smaller request is tried, then perhaps one at the floor. If the
-        last one is refused too, length was not the cause.
+        After an uncertain refusal a smaller request is tried, then perhaps a request as small as
+        the floor. If the last request is refused too, length was not the cause.
         """
         is_last_try = self.trial is not None and not refusal.certain
         if is_last_try and (self.window <= self.floor or sent < 2 * self._largest):
@@ -92,7 +92,8 @@ class WindowLearner:
         if trial is not None:
             named = trial.refusal.window
             low = max(sent, before if before < trial.sent else 0)
-            # The arithmetic mean of distant bounds is mostly refused again.
+            # The geometric mean is tried: with distant bounds the arithmetic mean is mostly refused
+            # again.
             window = isqrt(low * trial.sent) if named is None else named
             self._is_confirmed = trial.refusal.confirmed or (
                 named is not None and named == self._named
@@ -133,7 +134,7 @@ MOST_RATIO = 4
 """A higher ratio of a report to our count needs a second report."""
 
 FLAT_REPORTS, FLAT_GROWTH = 3, 1.02
-"""Equal reports of a truncating server, while requests grow by this factor."""
+"""A server truncates if this many reports are equal while requests grow by this factor."""
 
 
 class _Run(NamedTuple):
@@ -153,7 +154,7 @@ class Calibration:
         """Create one; `exact`: whether the vocabulary is the model's own."""
         self.factor = 1.0
         self._exact = exact
-        # Sums of counts and of reports, older ones with less weight.
+        # Sums of counts and of reports; older counts and reports have less weight.
         self._sums = (0.0, 0.0)
         self._doubted = False
         self._run: _Run | None = None

@@ -71,9 +71,9 @@ class Prices(NamedTuple):
     input: float | None
     cached: float | None
     written: float | None
-    """Input, cached for minutes."""
+    """Price of input that is cached for minutes."""
     written_1h: float | None
-    """Input, cached for an hour."""
+    """Price of input that is cached for an hour."""
     output: float | None
 
 
@@ -118,7 +118,7 @@ def _table_entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]
 
 
 def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield litellm's table with the user's deployments, else its file."""
+    """Yield litellm's table with the user's deployments, else litellm's file."""
     live = getattr(sys.modules.get("litellm"), "model_cost", None)
     if isinstance(live, Mapping) and live:  # reading the file takes a third of a first request
         yield live, "litellm.model_cost"
@@ -128,7 +128,7 @@ def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
 
 def _limits(entry: Mapping[str, Any], source: str) -> Limits | None:
     output = _positive_int(entry.get("max_output_tokens"))
-    # `max_tokens` is older and may mean either.
+    # `max_tokens` is older and may mean input or output.
     older = _positive_int(entry.get("max_tokens"))
     window = _positive_int(entry.get("max_input_tokens")) or older
     return Limits(window, output or older, source, False) if window else None
@@ -140,7 +140,7 @@ def _positive_int(value: Any) -> int | None:
 
 @lru_cache(maxsize=1)
 def _file_table() -> dict[str, dict[str, Any]]:
-    """Return the chat models of litellm's file, 3 MB."""
+    """Return the chat models of litellm's file (3 MB)."""
     folder = litellm_folder()
     path = folder / "model_prices_and_context_window_backup.json" if folder else None
     if path is None or not path.is_file():
@@ -274,10 +274,10 @@ class Vocabulary:
 
 
 AHEAD_SHARE = 0.55
-"""Share that the thread counts, while the caller works."""
+"""Share of the texts that the thread counts while the caller works."""
 
 TEXTS_PER_CALL = 1_024
-"""Texts of one call. Taking Python's lock takes as long as counting one text
+"""Texts that one call counts. Taking Python's lock takes as long as counting one text
 (tests/benchmarks/latency.py)."""
 
 

@@ -69,7 +69,7 @@ _POSSIBLE = _any_of(
     r"payload|entity",
     r"长度|超过|超出|过长",
 )
-"""Words that can mean length where the status is that of a refused request."""
+"""Words that can mean length if the status is that of a refused request."""
 
 _NOT_LENGTH = _any_of(
     r"array too long|array_above_max",
@@ -153,7 +153,7 @@ _PROMPTS = _compile(
 
 _EXCESS = _compile(r"(?:exceed\w*|over|longer)[^.\d]{0,40} by (?:about )?N")
 
-# The first pattern counts the answer as requested too.
+# The first of `_PROMPTS` counts the requested answer too.
 _ANSWER_PART = _compile(r"N(?: tokens)? (?:in|for) the (?:completion|output)")
 
 _ANSWERS = (
@@ -215,7 +215,7 @@ LEAST_ECHO_CHARS = 40
 """Shorter texts of the request are not removed."""
 
 _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s*:.*", re.DOTALL)
-"""A validator repeats its input."""
+"""Marks of a validator's error, which repeats its input."""
 
 
 def _minute_limit(text: str, sent: int) -> Overflow | None:
@@ -309,7 +309,7 @@ def _integer(text: str) -> int:
 
 
 def _numbers(text: str) -> Iterator[int]:
-    # Chinese has no spaces.
+    # A number needs no spaces around it: Chinese has none.
     for match in re.finditer(r"(?a)(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
         yield _integer(match[0].rstrip(",_"))
 
