@@ -22,7 +22,7 @@ with LocalProvider(reads_eight, window=8_000) as provider:
     answer = agent.chat("Read eight files.")
 assert answer == "All read."
 assert len(provider.requests) >= 9  # eight calls and the answer; summaries are requests too
-assert not provider.refused  # as it refuses what has more than 8,000 tokens
+assert not provider.refused  # no request had more than 8,000 tokens
 ```
 
 In the order in which data passes the modules:

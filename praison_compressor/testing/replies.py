@@ -43,7 +43,7 @@ class Reply:
 
     refusal: str | None = None
     finish: str | None = None
-    """`stop`, `length`, `tool_calls` or `content_filter`; None: by the reply."""
+    """`stop`, `length`, `tool_calls` or `content_filter`; None: the reply decides."""
 
     delay_seconds: float = 0.0
 
@@ -81,7 +81,7 @@ class Asked:
     """A request of any protocol, in the chat API's shape."""
 
     number: int
-    """The first request has 1."""
+    """Number of the request, counted from 1."""
 
     model: str = ""
     messages: list[JSON] = field(default_factory=list)
@@ -161,10 +161,11 @@ class Worker:
     parallel: int = 1
 
     tool: str | None = None
-    """None: all tools in turn."""
+    """Tool to call; None: all tools in turn."""
 
     arguments: Callable[[str, int], Mapping[str, Any]] | None = None
-    """(tool, number of the call in its turn) -> arguments; None: by the schema."""
+    """(tool, number of the call in its turn) -> arguments; None: the arguments follow the
+    schema."""
 
     answer: str | Callable[[Asked], str] = "Done."
 
