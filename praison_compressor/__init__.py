@@ -1,4 +1,4 @@
-"""Keep long conversations of praisonaiagents inside the window, their originals readable.
+"""Keep long conversations of praisonaiagents inside the window; keep originals readable.
 
 `.github/CONTRIBUTING.md` lists the packages, and which of them a request passes.
 """

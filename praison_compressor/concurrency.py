@@ -25,7 +25,7 @@ T = TypeVar("T")
 def start_thread(work: Callable[[], T], *, context: contextvars.Context | None = None) -> Future[T]:
     """Begin work that may block, in a daemon thread.
 
-    The thread runs in `context`, or in a copy of the caller's.
+    The thread runs in `context`, or in a copy of the caller's context.
     """
     own = contextvars.copy_context() if context is None else context
     future: Future[T] = Future()
@@ -102,7 +102,8 @@ async def run_for(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[
         if abandoned:
             await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
         if not task.done():
-            # The work swallowed its cancellation. Open work would delay the loop's end.
+            # The work swallowed its cancellation. It is closed, because open work would delay the
+            # loop's end.
             with suppress(RuntimeError, ValueError):
                 work.close()
             task.cancel()
@@ -128,7 +129,7 @@ def renew_after_fork(item: T) -> T:
 
 
 class _ForkGuard:
-    """Let no fork happen inside guarded work, nor guarded work begin meanwhile."""
+    """Exclude forks from guarded work, and guarded work from forks."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -151,7 +152,7 @@ class _ForkGuard:
                 self._changed.notify_all()
 
     def before_fork(self) -> None:
-        """Wait until no other thread is inside; let none in."""
+        """Wait until no other thread is inside; let no thread in."""
         me = threading.get_ident()
         with self._changed:
             self._forks += 1
@@ -205,7 +206,7 @@ class computed_once(Generic[T]):
         self._name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> T:
-        """Return the value; an instance attribute then replaces this."""
+        """Return the value; an instance attribute then replaces this descriptor."""
         if instance is None:
             return self  # type: ignore[return-value]
         value = instance.__dict__[self._name] = self._work(instance)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from .errors import ConfigError
 
 MOST_TOKENS = 10**12
-"""Most tokens of an option; the ratios of larger numbers overflow."""
+"""Upper bound of an option's tokens; the ratios of larger numbers overflow."""
 
 HOUR_SECONDS = 3_600.0
 
@@ -32,7 +32,7 @@ STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresq
 
 
 def short_repr(value: Any) -> str:
-    """Return a value for an error, cut to 60 characters."""
+    """Return a value's text for an error, in at most 60 characters."""
     try:
         text = repr(value)
     except ValueError:  # Python prints no number of more than 4,300 digits
@@ -77,7 +77,7 @@ _SECONDS = make_check("a positive number up to 1e9", lambda v: _is_number(v) and
 SWITCH = make_check("True or False", lambda v: isinstance(v, bool))
 TEXT = make_check("a text", lambda v: isinstance(v, str))
 
-_LONGEST_NAME = 1_000  # bytes; PostgreSQL indexes no key above 2,700
+_LONGEST_NAME = 1_000  # bytes; PostgreSQL indexes no key of more than 2,700 bytes
 _STORABLE = re.compile("[^\0\ud800-\udfff]+")
 
 NAME = make_check(
@@ -362,7 +362,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question with the nearest name, or "" without one."""
+    """Return a question with the nearest name; "" if none is near."""
     meant = nearest_name(name, known)
     return f" (did you mean {meant!r}?)" if meant else ""
 

@@ -84,8 +84,8 @@ class HostMoved(CompressorError):
 class NothingShorter(CompressorError):
     """The provider refuses the shortest view as too long."""
 
-    # Not the provider's own error: the host would recognise it, and cut the transcript or repeat
-    # the turn with its tools.
+    # The provider's own error is not raised: the host would recognise it, and would cut the
+    # transcript or repeat the turn with its tools.
     def __init__(self) -> None:
         super().__init__(
             "the model's provider still refuses the conversation for its size, and nothing more of "
