@@ -240,7 +240,7 @@ class CompressorConfig:
         {},
         _check_policies,
         'What is done with old outputs, by tool or pattern: "mask", "summarize", "keep". Without a '
-        "policy they are masked if a model summarizes.",
+        "policy, outputs are masked if a model summarizes.",
     )
     recall: bool | None = _option(
         None, SWITCH, "Offer the archive as tools. None: in the host, to agents with tools."

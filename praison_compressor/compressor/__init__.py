@@ -11,7 +11,7 @@ In the order in which data passes the modules:
 - `projection`: a transcript's view by its session's ledger; `LastTurn` extends the view before
 - `choices`: messages that a user keeps, and ranges
 - `decision`: whether a view is compressed now, by which plan, and why
-- `plan_texts`: write a plan's texts, or use earlier ones; make the segments
+- `plan_texts`: write a plan's texts, or use earlier texts; make the segments
 - `lease`: one worker at a time compresses a session
 - `commit`: the hook, the texts and the commit of one decision; events; skips
 - `background`: the thread that writes summaries off the request path

@@ -96,7 +96,8 @@ def _find_origin(view: View, references: Mapping[str, int], option: str, choice:
         if index is not None and (origin := origins[index]) is not None:
             return origin
     raise ConfigError(
-        f"{option}={short_repr(choice)}: no message has this reference; a preview lists them"
+        f"{option}={short_repr(choice)}: no message has this reference; "
+        "a preview lists the references"
     )
 
 

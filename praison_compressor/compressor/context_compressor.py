@@ -141,8 +141,8 @@ class ContextCompressor:
     async def compress(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """Return the messages if they fit, else with a summarized middle.
 
-        Other threads do the work. The first request of 770,000 tokens still stops the event loop
-        for up to 0.2 s at a time. `messages` is not changed.
+        Other threads do the work. A first request of 770,000 tokens still stops the event loop for
+        up to 0.2 s at a time. `messages` is not changed.
 
         Args:
             messages: the whole transcript, or a view of it.
@@ -157,7 +157,7 @@ class ContextCompressor:
                 overhead_tokens: tokens of the request beside the messages (tool schemas).
                 parent_session_id: makes a new session a fork of that one.
                 extends: False reads the ledger and never writes to it.
-                pinned: texts added to the configured ones.
+                pinned: texts added to the configured texts.
                 keep: messages that no summary or mask replaces from now on, by reference (s2.14, as
                     views and `preview` show it) or index in `messages`.
                 since, until: the first message of a range to compress, and the first message after

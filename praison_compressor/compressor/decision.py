@@ -54,7 +54,7 @@ class Decision:
     request: Request
     view: View
     plan: Plan
-    """Empty without a compression."""
+    """The plan is empty without a compression."""
     reason: Reason
     """DUE, ASKED or COLD if the view is compressed; another reason if not."""
     texts: tuple[SegmentText, ...] = ()

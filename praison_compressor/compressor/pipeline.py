@@ -50,7 +50,7 @@ MOST_CONFLICTS = 8
 """Upper bound of the tries of one commit: with a damaged tip every try conflicts."""
 
 SHORTENED_SHARE = 0.75
-"""Share of the limit for shortened fixed messages. Summary and tail get the rest."""
+"""Share of the limit for shortened fixed messages. Summary and tail get the other tokens."""
 
 
 @dataclass(eq=False)

@@ -49,7 +49,7 @@ class StoredSessions:
         self.store.lineage(*key)  # raises SessionNotFound; `open` accepts any name
 
     def newest_messages(self, session: Session, last_turn: LastTurn | None) -> list[Message]:
-        """Return the last turn's messages, or the recorded ones if newer."""
+        """Return the last turn's messages, or the recorded messages if newer."""
         if last_turn is not None and session.is_unchanged_since(last_turn.session):
             return last_turn.messages
         return self.store.transcript(session)

@@ -118,7 +118,7 @@ class CachedMessage:
         self.plain = plain
         self.size = size
         self.comparable = comparable
-        """Whether `==` finds every edit; not with numbers, since 1 == True == 1.0."""
+        """Whether `==` finds every edit. With numbers it does not, since 1 == True == 1.0."""
         self.tokens: dict[str, int] = {}
         """Counting rules -> token count."""
         self._digest = self._content_digest = ""

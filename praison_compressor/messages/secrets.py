@@ -21,9 +21,9 @@ class SecretShape(NamedTuple):
 
     kind: str
     pattern: str
-    """The group `secret` is redacted, else the whole match."""
+    """The group `secret` is redacted; without such a group the whole match is redacted."""
     hint: str = ""
-    """A string in every match. Searching for the string takes a hundredth of the time."""
+    """A string in every match. Searching for the string takes a hundredth of the pattern's time."""
 
 
 def _begins(kind: str, prefix: str, ending: str) -> SecretShape:

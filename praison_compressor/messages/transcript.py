@@ -32,7 +32,7 @@ class Transcript:
     """A valid list of messages, with its steps."""
 
     messages: tuple[Message, ...]
-    """The caller's own dictionaries, and copies of repaired ones."""
+    """The caller's own dictionaries, and copies of repaired messages."""
     origins: tuple[int | None, ...]
     """Each message's index in the caller's list; a stub's index is None."""
     steps: tuple[range, ...]

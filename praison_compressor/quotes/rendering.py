@@ -57,7 +57,7 @@ class QuoteEntry(NamedTuple):
     """The lowest ranks are printed first."""
     body: str
     lead: str = ""
-    """Words before the body, never cut."""
+    """Words before the body; they are never cut."""
     also: int = -1
     """Index of a second message with some of the words, or -1."""
     record: CallRecord | None = None

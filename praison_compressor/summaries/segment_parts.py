@@ -134,7 +134,9 @@ def plan_parts(
     # as requested.
     longest_prose = free_tokens // 6
     if longest_prose < LEAST_PROSE_TOKENS:
-        raise window_too_small(f"a window of {window} tokens has none left beside the instructions")
+        raise window_too_small(
+            f"a window of {window} tokens has no tokens left beside the instructions"
+        )
     shorter = replace(brief, prose_tokens=min(brief.prose_tokens, longest_prose))
     space_alone = free_tokens - _answer_limit(shorter)
     most_parts = _most_parts(calls, space_alone // shorter.prose_tokens)

@@ -52,7 +52,7 @@ class Refusal(Exception):
 COMMON_KEYS = {"role", "content", "name"}
 MESSAGE_KEYS = {
     **dict.fromkeys(("system", "developer", "user", "function"), COMMON_KEYS),
-    # OpenAI's examples append replies unchanged.
+    # All keys of a reply are allowed: OpenAI's examples append replies unchanged.
     "assistant": {*COMMON_KEYS, *"refusal audio annotations tool_calls function_call".split()},
     "tool": {*COMMON_KEYS, "tool_call_id"},
 }
@@ -169,7 +169,7 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
     for message in [*messages, {"role": "end"}]:
         if message["role"] == "tool":
             if message["tool_call_id"] not in waiting:
-                # Clients match the API's spelling.
+                # The spelling is the API's: clients match it.
                 raise Refusal(
                     "Invalid parameter: messages with role 'tool' must be a response to a "
                     "preceeding message with 'tool_calls'.",

@@ -182,7 +182,7 @@ class LocalProvider:
         record.messages, record.tools, record.max_tokens = protocol.parse_request(body)
         counter = self._counter(record.model)
         record.prompt_tokens = counter.messages(record.messages) + counter.tools(record.tools)
-        # Clients may know a larger window.
+        # A cap of the window or more is ignored: clients may know a larger window.
         cap = record.max_tokens or 0
         completion = cap if cap < record.window else 0
         if record.prompt_tokens + completion > record.window:

@@ -173,7 +173,7 @@ class Calibration:
         if reported < counted * least or (self._doubted and not was_doubted):
             logger.debug("%d counted, %d reported: not learned", counted, reported)
             return None
-        # A report far above the earlier ones replaces them.
+        # A report far above the earlier reports replaces them.
         is_measure = reported <= counted * MOST_RATIO * self.factor
         counts, reports = self._sums if is_measure else (0.0, 0.0)
         self._correct((counts / 2 + counted, reports / 2 + reported))

@@ -44,7 +44,7 @@ class View:
     bridge: AddedMessage | None = None
     """The message to send between a tool result and a summary."""
     caller_messages: Sequence[Message] = ()
-    """The caller's own dictionaries, and copies of repaired ones."""
+    """The caller's own dictionaries, and copies of repaired messages."""
     unrepaired_messages: Originals = NO_ORIGINALS
     """The messages before repair, for the archive."""
     given_tokens: int = 0
