@@ -231,7 +231,7 @@ SMALLEST_SUMMARY_TOKENS = 80
 """Tokens of a framed summary with one line of text."""
 
 MAJOR_SHARE = 0.5
-"""A small run has less than this share of the largest run (tests/view/test_keeping.py)."""
+"""A small run has less than this share of the largest run (tests/view/test_plan.py)."""
 
 PROSE_SHARE = 1 / 3
 """Largest share of a summary's tokens that is asked of the model. A weak model writes twice the

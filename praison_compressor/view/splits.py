@@ -39,11 +39,11 @@ STEP_EXCESS_RATIO = 1.25
 
 TURN_START_SHARE = 0.05
 """To start with a turn, a tail loses at most this share of its tokens
-(tests/compressor/test_tails.py)."""
+(tests/view/test_plan.py)."""
 
 LEAST_TEXT_TOKENS = 225
 """Three times a frame's tokens. If a text gets fewer tokens, older summaries and small runs are
-replaced too (tests/view/test_folds.py)."""
+replaced too (tests/view/test_plan.py)."""
 
 LEAST_TEXT_SHARE = 0.1
 """All texts together need this share of (goal - head). With a smaller share, the user's words of a

@@ -95,14 +95,14 @@ def test_the_default_tail_is_half_of_what_the_head_leaves(window, grows, asked, 
     assert kept.tail >= kept.half
 
 
-@pytest.mark.parametrize("by_model", [False, True])
+@pytest.mark.parametrize(("by_model", "share"), [(False, 0.95), (True, 0.9)])
 @pytest.mark.parametrize("window", [8_000, 24_000, 64_000])
-def test_a_view_fills_its_target(window, by_model):
-    """A view fits its target and fills 95 % of it, but for a quarter of its tail."""
+def test_a_view_fills_its_target(window, by_model, share):
+    """A view fits its target and fills 95 % of it, or 90 % with a model's short prose."""
     kept = compressed(twice(window), window, by_model=by_model)
     assert kept.view <= kept.target
-    # A cut on a turn start may cost a fifth of the tail.
-    assert kept.view + kept.tail / 4 >= 0.95 * kept.target
+    # `ANSWER` is shorter than the prose that the model is asked for.
+    assert kept.view >= share * kept.target
 
 
 @given(

@@ -298,6 +298,15 @@ def test_a_stretch_below_half_of_the_largest_stays(small, runs):
     assert [(job.start, job.end) for job in made.jobs] == runs
 
 
+@pytest.mark.parametrize(("free", "runs"), [(225, [(2, 3)]), (224, [(2, 3), (4, 5)])])
+def test_a_text_below_225_tokens_replaces_small_runs_too(free, runs):
+    """A small run stays while the large run's text has 225 tokens."""
+    view = laid("s10 u20 a2000 u30 a999 a40")
+    kept = view.size() - 2_000
+    made = planned(view, budget(limit=9_000, trigger=1_900, target=kept + free))
+    assert [(job.start, job.end) for job in made.jobs] == runs
+
+
 def test_a_text_may_exceed_its_room_by_half_of_the_room_to_the_trigger():
     """A long prose may take half of the free tokens below the trigger."""
     made = planned(laid(MIDDLE), budget(limit=5_000, trigger=1_598, target=800))
