@@ -19,10 +19,16 @@ from ..messages.speakers import IN_USER_ROLE, without_notes
 from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
 
 LINE_CHARS = 150
-WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
-HEAD_CHARS = 300  # characters of a line that are searched for failures
-EDGE_CHARS = 4_000  # characters at each end of an output: all lines are candidates
-MIDDLE_TRIES = 50  # tried occurrences of a word between the ends; passed tests may have the word
+WHOLE_CHARS = 200
+"""A shorter output is quoted whole."""
+HEAD_CHARS = 300
+"""Characters of a line that are searched for failures."""
+EDGE_CHARS = 4_000
+"""Characters at each end of an output whose lines are all candidates."""
+MIDDLE_TRIES = 50
+"""Tried occurrences of a word between the ends: passed tests may have the word."""
+SHAPE_CHARS = 12
+"""Characters of a line that two lines of one shape share but for numbers."""
 
 _PLAIN_WORDS = tuple(
     "error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
@@ -161,7 +167,8 @@ def _has_content(line: str) -> bool:
 def _candidate_lines(text: str) -> Iterator[str]:
     """Yield the lines of both ends, and lines with failures between them."""
     if len(text) <= 2 * EDGE_CHARS:
-        return (yield from text.splitlines())
+        yield from text.splitlines()
+        return
     # The first end stops at a line's end: the rest of a passed test's line may look like a failure.
     begin = text.rfind("\n", 0, EDGE_CHARS) + 1 or EDGE_CHARS
     yield from text[:begin].splitlines()
@@ -197,7 +204,7 @@ def _choose_lines(lines: Sequence[str]) -> str:
     if not (bad or tally):
         return _edge_lines(_rare_lines(reported))
     first = next(iter(strong or bad), "")
-    last = (failed or [tally] * bool(tally) or bad)[-1]
+    last = failed[-1] if failed else tally or bad[-1]
     return " … ".join(dict.fromkeys(cut_line(line, LINE_CHARS) for line in (first, last) if line))
 
 
@@ -210,6 +217,9 @@ def _edge_lines(lines: Sequence[str]) -> str:
     return " … ".join(cut_line(line, LINE_CHARS) for line in chosen if line)
 
 
+_ANY_NUMBER = re.compile(r"\d+")
+
+
 def _rare_lines(lines: Sequence[str]) -> Sequence[str]:
     shapes = [_ANY_NUMBER.sub("0", line[:SHAPE_CHARS]) for line in lines]
     times = Counter(shapes)
@@ -218,8 +228,6 @@ def _rare_lines(lines: Sequence[str]) -> Sequence[str]:
     return odd if 0 < len(odd) * 4 < len(lines) and not is_heading else lines
 
 
-_ANY_NUMBER = re.compile(r"\d+")
-SHAPE_CHARS = 12
 _DECIDING_KEY = re.compile(
     ".*error.*|success|ok|status|state|(?:status)?code|message|reason|details?|warnings?|failed|"
     "failures|result|total|count|rejected|applied|content"
@@ -243,7 +251,8 @@ def _json_words(text: str) -> str:
 
 UNANSWERED = "no result was recorded"
 COMMAND_LINE_CHARS = 200
-LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # a section has a call for each 150 tokens, at least 24
+LEAST_ENTRIES, TOKENS_PER_ENTRY = 24, 150
+"""A section has a call for each `TOKENS_PER_ENTRY` of the budget, at least `LEAST_ENTRIES`."""
 Records = Sequence[results.CallRecord]
 """Equal calls, the newest last."""
 
@@ -276,7 +285,7 @@ def _facts(record: results.CallRecord, output: str, words: str) -> Iterator[str]
 def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
     """Return the calls' section; calls that only show or list rank last."""
     ranked = sorted(runs.items(), key=lambda run: results.acts_first(run[1][-1]), reverse=True)
-    most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
+    most = max(LEAST_ENTRIES, budget // TOKENS_PER_ENTRY)
     newest = ranked[-most:]
     failed = [(line, [run]) for line, records in newest for run in _earlier_failure(records)]
     entries = [
@@ -299,7 +308,7 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
     for path, records in files.items():
         newest.setdefault(records[-1], []).append(path)
     in_order = sorted(newest.items(), key=lambda item: item[0].at)
-    most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
+    most = max(LEAST_ENTRIES, budget // TOKENS_PER_ENTRY)
     entries = []
     for n, (record, paths) in enumerate(in_order[-most:]):
         path = paths[0] if len(paths) == 1 and "/" in paths[0] else ""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
+from ..messages.display import pluralize
+
 LONG_LINE, WRAPPED = 400, 200
 """A line of more than LONG_LINE characters is cut into lines of about WRAPPED characters, because
 JSON is often one line."""
@@ -392,7 +394,7 @@ def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
 
 
 def _row_gap(omitted: int) -> str:
-    return f"\n… {omitted} row{'s' * (omitted > 1)} left out" if omitted else ""
+    return f"\n… {pluralize(omitted, 'row')} left out" if omitted else ""
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:

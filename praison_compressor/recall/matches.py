@@ -23,7 +23,7 @@ from .layout import (
     unnumbered,
 )
 from .passages import (
-    BEFORE,
+    LINES_BEFORE,
     Passage,
     Term,
     defining_line,
@@ -189,7 +189,7 @@ class Match:
             (replace(self, passage=cut) for cut in cuts),
             key=lambda match: (
                 weight_of(terms_in(match.text, self.wanted), self.wanted),
-                -abs(best - BEFORE - match.passage.first),
+                -abs(best - LINES_BEFORE - match.passage.first),
             ),
         )
 

@@ -25,17 +25,16 @@ NEIGHBOUR_SHARE = 0.8
 """Share of a term's weight in a line beside the match."""
 SHOWN_SHARE = 0.65
 """Share of a term's weight in later passages, after a passage with the term was chosen."""
-LEAST_NUMBER = 3
-"""Digits; a shorter number is no identifier."""
-BEFORE, AFTER = 1, 3
-"""Lines before and after a match."""
-CONTEXT = 300
+LEAST_NUMBER_DIGITS = 3
+"""A number of fewer digits is no identifier."""
+LINES_BEFORE, LINES_AFTER = 1, 3
+"""Lines around a match, as far as `CONTEXT_CHARS` allows."""
+CONTEXT_CHARS = 300
 """A match and the lines around it have at most this number of characters."""
-WORTH = 0.6
+LEAST_SCORE_SHARE = 0.6
 """Passages with a smaller share of the best score are left out."""
 MOST_DEFINITION_CHARS = 150
-MOST_LINES = 200
-"""At most this number of matching lines are compared."""
+MOST_COMPARED_LINES = 200
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
@@ -78,7 +77,7 @@ def query_terms(query: str) -> list[Term]:
     chunks = [each for each in chunks if each.casefold() not in STOP_WORDS] or chunks
     terms: dict[str, Term] = {}
     for chunk in chunks:
-        if _IDENTIFIER.search(chunk) and not (chunk.isdigit() and len(chunk) < LEAST_NUMBER):
+        if _IDENTIFIER.search(chunk) and not (chunk.isdigit() and len(chunk) < LEAST_NUMBER_DIGITS):
             parts = tuple(_split_words(chunk))
             terms[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts, chunk)
         else:
@@ -144,30 +143,32 @@ def find_passages(
     most: int,
     *,
     held: Sequence[LineTerms] | None = None,
-    context: int = CONTEXT,
+    context_chars: int = CONTEXT_CHARS,
 ) -> list[Passage]:
     """Return up to `most` passages, best first.
 
     Args:
         held: each line's terms, if known.
-        context: characters of a match with the lines around it.
+        context_chars: characters of a match with the lines around it.
     """
     held = terms_by_line(lines, wanted) if held is None else held
     weight = {term.text: term.weight for term in wanted}
     weights = {n: sum(weight[text] for text in terms) for n, terms in enumerate(held) if terms}
-    likely = heapq.nlargest(MOST_LINES, weights, key=lambda number: (weights[number], number))
-    places = {number: _context_lines(number, lines, context) for number in likely}
+    likely = heapq.nlargest(
+        MOST_COMPARED_LINES, weights, key=lambda number: (weights[number], number)
+    )
+    places = {number: _context_lines(number, lines, context_chars) for number in likely}
     left, taken, least = weight, list[Passage](), 0.0
     while places and len(taken) < most:
         scores = {n: _score_line(n, held, place, left) for n, place in places.items()}
         # Of lines with equal scores take the last: a tool's output ends with its conclusion.
         best = max(scores, key=lambda number: (scores[number], number))
-        least = least or WORTH * scores[best]
+        least = least or LEAST_SCORE_SHARE * scores[best]
         if scores[best] < least:
             break
         first, last = places[best]
         matching = next(n for n in range(first, best + 2) if held[n - 1])
-        passage = Passage(max(first, matching - BEFORE), last, scores[best], best + 1)
+        passage = Passage(max(first, matching - LINES_BEFORE), last, scores[best], best + 1)
         taken.append(passage)
         quoted = {text for line in held[passage.first - 1 : passage.last] for text in line}
         left = left | {text: SHOWN_SHARE * weight[text] for text in quoted}
@@ -176,11 +177,11 @@ def find_passages(
     return taken
 
 
-def _context_lines(number: int, lines: Sequence[str], context: int) -> tuple[int, int]:
-    wide = round(context / CONTEXT)
-    after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
-    before = range(number - 1, max(-1, number - 1 - wide * BEFORE), -1)
-    left, shown = context - len(lines[number]), [number]
+def _context_lines(number: int, lines: Sequence[str], context_chars: int) -> tuple[int, int]:
+    wide = round(context_chars / CONTEXT_CHARS)
+    after = range(number + 1, min(len(lines), number + 1 + wide * LINES_AFTER))
+    before = range(number - 1, max(-1, number - 1 - wide * LINES_BEFORE), -1)
+    left, shown = context_chars - len(lines[number]), [number]
     for beside in (*after, *before):
         left -= len(lines[beside])
         if left < 0:

@@ -11,9 +11,9 @@ from ..messages.results import pair_calls
 from .layout import chars_of, length_without_ending, split_lines
 from .matches import FoundMessage, Match, Source, best_match
 from .passages import (
-    CONTEXT,
+    CONTEXT_CHARS,
+    LEAST_SCORE_SHARE,
     NEIGHBOUR_SHARE,
-    WORTH,
     LineTerms,
     Passage,
     Term,
@@ -95,9 +95,9 @@ def _score_passages(
     above: Set[str],
 ) -> Iterator[Passage]:
     """Yield a message's passages; a short call's terms count too."""
-    held, context = line_terms[: source.end], WIDEN_FACTOR * CONTEXT
+    held, context_chars = line_terms[: source.end], WIDEN_FACTOR * CONTEXT_CHARS
     lines = source.lines[: source.end]
-    for passage in find_passages(lines, wanted, most, held=held, context=context):
+    for passage in find_passages(lines, wanted, most, held=held, context_chars=context_chars):
         own = {term for terms in held[passage.first - 1 : passage.last] for term in terms}
         added = NEIGHBOUR_SHARE * weight_of(above - own, wanted)
         yield replace(passage, score=passage.score + added)
@@ -185,7 +185,7 @@ def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
     shown = set[str]()
     for match in ranked:
         terms = match.terms & sought
-        if match.passage.score >= WORTH * ranked[0].passage.score or terms - shown:
+        if match.passage.score >= LEAST_SCORE_SHARE * ranked[0].passage.score or terms - shown:
             yield match
         shown |= terms
 

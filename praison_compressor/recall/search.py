@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..ledger.words import MOST_PARTIAL_HITS, distinct_words, missing_chunks
 from ..messages import ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of
-from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
+from ..messages.display import call_as_text, message_as_text, one_line, pluralize, truncate_line
 from .archive import EMPTY, Neighbourhood, SessionArchive
 from .layout import block_around, chars_of, split_lines, unnumbered
 from .matches import FoundMessage, Match, best_match, snippet
-from .passages import WORTH, Term, line_scores, query_terms, terms_in
+from .passages import LEAST_SCORE_SHARE, Term, line_scores, query_terms, terms_in
 from .ranking import (
     MOST_BLOCK_CHARS,
     choose_matches,
@@ -57,6 +58,14 @@ def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
     return [FoundMessage(places[hit.entry], hit) for hit in hits if hit.entry in places]
 
 
+class OtherMessages(NamedTuple):
+    """Messages without a passage that share their words."""
+
+    places: list[tuple[int, int]]
+    """(segment, number from 1) of each message."""
+    words: str
+
+
 @dataclass(frozen=True)
 class SearchAnswer:
     """What a search found."""
@@ -66,8 +75,7 @@ class SearchAnswer:
     """The best passages, each with its call and results."""
     rows: list[str]
     """A row for each passage that does not fit, and for other matches."""
-    others: list[tuple[list[tuple[int, int]], str]]
-    """Messages without a passage: [(segment, number from 1)] and a few words."""
+    others: list[OtherMessages]
     further: str
     """The line with the best message's other matching lines, or ""."""
     after: str
@@ -103,13 +111,13 @@ def search_answer(
     chars, table_chars = map(_chars_for, (free_tokens, table_tokens))
     ranked = _rank(query, found, archive, limit if documents == 1 else MOST_PASSAGES_PER_MESSAGE)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
-    quotes = _QuotedMatches(
+    quotes = _quote_matches(
         archive, choice.quoted, ranked, chars, _chars_for(most_tokens), answered
     )
     beside = quotes.places - {match.place for match in choice.quoted}
     best = [*quotes.quoted, *(each for each in choice.listed if each.place not in beside)]
     seen = quotes.places | {match.place for match in (*best, *choice.alike)}
-    least = WORTH * found[0].hit.score
+    least = LEAST_SCORE_SHARE * found[0].hit.score
     rest = [each for each in found if each.hit.score >= least and each.place not in seen]
     is_longer = (
         quotes.has_following
@@ -156,20 +164,25 @@ def _further_lines(best: Sequence[Match]) -> str:
         if match.place == first.place
         for number in range(match.passage.first, match.passage.last + 1)
     }
-    least = WORTH * scores[first.passage.best - 1]
+    least = LEAST_SCORE_SHARE * scores[first.passage.best - 1]
     lines = [n for n, score in enumerate(scores, 1) if score >= least > 0 and n not in shown]
     if not lines:
         return ""
-    numbers = ", ".join(map(str, lines[:MOST_NAMED])) + " …" * (len(lines) > MOST_NAMED)
     whole = Reference(first.segment, first.ordinal + 1)
-    return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
+    count = pluralize(len(lines), "more matching line")
+    return f"{count} of {whole}: {_list_first([str(number) for number in lines])}"
 
 
 def _alike_row(matches: Sequence[Match]) -> Iterator[str]:
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
-    shown = ", ".join(references[:MOST_NAMED]) + " …" * (len(references) > MOST_NAMED)
     if references:
-        yield f"({len(matches)} more much like these: {shown})"
+        yield f"({len(matches)} more much like these: {_list_first(references)})"
+
+
+def _list_first(names: Sequence[str]) -> str:
+    """Join the first `MOST_NAMED` names; "…" replaces the rest."""
+    listed = ", ".join(names[:MOST_NAMED])
+    return f"{listed} …" if len(names) > MOST_NAMED else listed
 
 
 def lacking_words(query: str, texts: Sequence[str]) -> str:
@@ -196,49 +209,74 @@ def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> st
     return remark + (f", {count_documents(exact)} with these very words" if exact else "")
 
 
-def _other_matches(
-    found: Sequence[FoundMessage], wanted: Sequence[Term]
-) -> list[tuple[list[tuple[int, int]], str]]:
-    """Return (places, words) of messages; equal words share a row."""
+def _other_matches(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[OtherMessages]:
+    """Return the messages by their words."""
     rows: dict[str, list[tuple[int, int]]] = {}
     for segment, hit in found:
         row = f"{hit.message.get('role')}: {snippet(message_as_text(hit.message), wanted)}"
         rows.setdefault(row, []).append((segment, hit.ordinal + 1))
-    return [(places, row) for row, places in rows.items()]
+    return [OtherMessages(places, row) for row, places in rows.items()]
 
 
 # -------------------------------------------------------------- a passage with its call or results
 
 
-class _QuotedMatches:
+@dataclass(frozen=True)
+class _Quotes:
     """Passages, each with its call and results."""
 
-    def __init__(
-        self,
-        archive: SessionArchive,
-        matches: Sequence[Match],
-        ranked: Sequence[Match],
-        chars: int,
-        most_chars: int,
-        answered: str,
-    ) -> None:
-        """Lay out the matches, then their results, in `chars` characters.
+    quoted: list[Match]
+    lines: list[str]
+    places: set[tuple[int, int]]
+    """The messages that the lines quote or name."""
+    has_following: bool
+    """Whether a passage goes on in another listing."""
 
-        `most_chars`: a passage of more characters does not go on in another listing.
-        """
-        self.archive, self.ranked = archive, ranked
-        self.chosen = {match.place: match for match in reversed(matches)}
-        self.left = chars - sum(len(match.text) for match in matches)
-        self.block_chars, self.most_chars = min(chars, MOST_BLOCK_CHARS), most_chars
-        self.answered = answered
-        self.has_following = False
-        """Whether a passage goes on in another listing."""
-        self.quoted, self.lines = list[Match](), list[str]()
-        self.places = set[tuple[int, int]]()
-        for match in matches:
-            self._add(match)
 
-    def _add(self, match: Match) -> None:
+def _quote_matches(
+    archive: SessionArchive,
+    matches: Sequence[Match],
+    ranked: Sequence[Match],
+    chars: int,
+    most_chars: int,
+    answered: str,
+) -> _Quotes:
+    """Quote the matches, then their results, in `chars` characters.
+
+    `most_chars`: a passage of more characters does not go on in another listing.
+    """
+    layout = _QuoteLayout(
+        archive=archive,
+        ranked=ranked,
+        chosen={match.place: match for match in reversed(matches)},
+        left=chars - sum(len(match.text) for match in matches),
+        block_chars=min(chars, MOST_BLOCK_CHARS),
+        most_chars=most_chars,
+        answered=answered,
+    )
+    for match in matches:
+        layout.add(match)
+    return _Quotes(layout.quoted, layout.lines, layout.places, layout.has_following)
+
+
+@dataclass
+class _QuoteLayout:
+    """Lay out quotes, one match after the other."""
+
+    archive: SessionArchive
+    ranked: Sequence[Match]
+    chosen: dict[tuple[int, int], Match]
+    left: int
+    """Characters for results."""
+    block_chars: int
+    most_chars: int
+    answered: str
+    quoted: list[Match] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    places: set[tuple[int, int]] = field(default_factory=set)
+    has_following: bool = False
+
+    def add(self, match: Match) -> None:
         """Add a passage with its call and results, unless already shown."""
         where, is_new = match.where, match.place not in self.places
         if not is_new and match is self.chosen[match.place]:  # already shown beside its call

@@ -276,7 +276,7 @@ class TokenCounter:
         line = f"{name}:{kind}:{_strip_period(schema.get('description'))}"
         choices = schema.get("enum") or ()
         listed = sum(3 + self.vocabulary.count(str(choice)) for choice in choices)
-        first = 3 - 3 * bool(choices)
+        first = 0 if choices else 3
         return first + listed + self.vocabulary.count(line) + self._count_properties(schema)
 
 
