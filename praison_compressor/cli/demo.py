@@ -21,7 +21,7 @@ from .terminal import Block, Line, Table, print_answer, with_title
 if TYPE_CHECKING:
     from .demo_agent import RecordedRequest, TurnOutcome
 
-WIDTH = 38
+MOST_COLUMNS = 38
 """Each half of a picture has at most this number of columns."""
 
 FIRST_SHOWN, LAST_SHOWN = 4, 2
@@ -101,7 +101,7 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
 
 
 def _describe_request(request: RecordedRequest, tokens: TokenCounter) -> Iterator[Block]:
-    width = min(WIDTH, shutil.get_terminal_size().columns // 2 - 1)
+    width = min(MOST_COLUMNS, shutil.get_terminal_size().columns // 2 - 1)
     yield from picture(request, tokens, width)
     for summary in filter(is_framed, request.view):
         lines = unframe(summary).splitlines()
@@ -121,7 +121,9 @@ def _requests_table(sent: Sequence[RecordedRequest], first: int) -> Table:
     return Table(("request#", "transcript#", "sent#", "cached#", ""), rows, styles)
 
 
-def picture(request: RecordedRequest, tokens: TokenCounter, width: int = WIDTH) -> Iterator[str]:
+def picture(
+    request: RecordedRequest, tokens: TokenCounter, width: int = MOST_COLUMNS
+) -> Iterator[str]:
     """Draw transcript and request side by side, each `width` columns wide."""
     halves = (
         ("whole", request.whole, request.transcript_tokens),

@@ -31,7 +31,8 @@ WINDOW = 8_192
 SHIPS = ("Otter", "Heron", "Juno", "Swan", "Kestrel", "Ann", "Dolphin", "Iris", "Pilot", "Wren")
 GOODS = ("tea", "salt", "timber", "wool", "slate", "oranges", "iron")
 MONTHS = "January February March April May June July August September October".split()
-MONTH_LINES = 56  # lines of a month in a log, two a day
+MONTH_LINES = 56
+"""A log has this number of lines for a month, two for a day."""
 
 FACT = "01-23 Marigold, 14 crates of tea: mast broken, towed in by the Otter"
 """Line of a log that the last question asks for."""

@@ -38,7 +38,7 @@ PARTIAL_NOTE = "The store has not the whole transcript, so its size over time is
 MOST_POINTS = 600
 """The chart has at most this number of points: each point costs a call of the compressor."""
 
-LONGEST_TEXT = 20_000
+MOST_TEXT_CHARS = 20_000
 """The page cuts an original to this number of characters."""
 
 
@@ -80,7 +80,7 @@ class Card:
             texts = render_messages([dict(message) for message in self.messages])
             names = references_in_order(self.number, self.messages)
             for name, message, text in zip(names, self.messages, texts, strict=True):
-                cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
+                cut = text if len(text) <= MOST_TEXT_CHARS else text[:MOST_TEXT_CHARS] + " …"
                 yield name, str(message.get("role")), cut.partition("\n")[2] or cut
 
 

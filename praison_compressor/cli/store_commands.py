@@ -153,7 +153,8 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
     print_answer(value, blocks or ["Nothing found."], as_json)
 
 
-MOST_LINE_CHARS = 240  # for a message that was never compressed
+MOST_LINE_CHARS = 240
+"""A message that was never compressed is cut to this length."""
 
 
 def _uncompressed_hit(hit: Hit, query: str) -> str:

@@ -116,7 +116,8 @@ def _to_json(value: Any) -> Any:
 # ---------------------------------------------------------------- tables
 
 GAP = "  "
-LEAST_TEXT_CELLS = 36  # with less room for the last column, a spare column is left out
+LEAST_TEXT_CELLS = 36
+"""A spare column is left out if the last column would be narrower."""
 
 
 def _lay_out(table: Table, width: int | None) -> Iterator[Line]:

@@ -19,7 +19,8 @@ PATH_ARGUMENTS = frozenset(
     "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "
     "relativepath relativeworkspacepath sourcepath targetfile uri".split()
 )
-CACHED_CALLS = 64  # several functions read the same call in turn
+CACHED_CALLS = 64
+"""Several functions read the same call one after the other."""
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
 _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 

@@ -9,7 +9,7 @@ A host keeps questions and answers, and drops the steps between them when a turn
 `carried` are the exchanges of earlier requests, `listed` those of the host's next request.
 
 If exchanges are missing at the front, the user deleted them or the host cut its list. The host cut
-its list if the list has a bound, or had one length in LEAST_CUTS turns.
+its list if the list has a bound, or had one length in LEAST_CUT_TURNS turns.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from .transcript import (
     read_exchanges,
 )
 
-LEAST_BOUND = 20  # messages of the shortest bounded list
-LEAST_CUTS = 3  # turns cut to one length; fewer show no bound: a user may delete twice
+LEAST_BOUND_MESSAGES = 20
+"""A shorter list has no bound."""
+LEAST_CUT_TURNS = 3
+"""Fewer turns cut to one length show no bound: a user may delete messages twice."""
 
 
 @dataclass(frozen=True)
@@ -263,10 +265,10 @@ def _judge_missing(
 ) -> CarriedHistory:
     """Return `front` with the missing exchanges as cut or doubtful."""
     doubtful, cuts = missing, 1
-    if carried.doubtful and front.length == carried.length >= LEAST_BOUND:
+    if carried.doubtful and front.length == carried.length >= LEAST_BOUND_MESSAGES:
         doubtful = (*carried.doubtful, *_without_cut_end(missing, carried.doubtful))
         cuts = carried.cuts + 1
-    if cuts < LEAST_CUTS and front.length not in (bound, carried.bound):
+    if cuts < LEAST_CUT_TURNS and front.length not in (bound, carried.bound):
         return replace(front, doubtful=doubtful, cuts=cuts)
     cut = tuple(replace(exchange, is_cut=True) for exchange in (*front.exchanges, *doubtful))
     return replace(front, exchanges=cut, bound=front.length)

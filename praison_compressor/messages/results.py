@@ -10,7 +10,8 @@ from .calls import ACTS, kind_of
 from .shapes import Message, ToolCall, is_result, parse_json, result_text, text_of, tool_calls_of
 from .speakers import SHELL_PROMPT, SpokenPart, spoken_parts
 
-AGENT_TEXT = "assistant"  # name of a call that is written as text
+AGENT_TEXT = "assistant"
+"""Name of a call that is written as text."""
 
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)[^\w-]{0,4}(-?\d+)"

@@ -14,7 +14,8 @@ Message = dict[str, Any]
 
 T = TypeVar("T")
 
-MOST_DEPTH = 100  # levels of nested lists and mappings
+MOST_DEPTH = 100
+"""Lists and mappings of a message may be nested this number of levels deep."""
 
 TOO_DEEP = (f"nested deeper than {MOST_DEPTH} levels", "content that a provider can read")
 
@@ -195,7 +196,9 @@ def is_payload(text: str) -> bool:
     """Return whether a text is a data URL or base64."""
     if text.startswith("data:"):
         return ";base64," in text[:200]
-    return len(text) >= LEAST_PAYLOAD and bool(_BASE64.fullmatch(text[: 4 * LEAST_PAYLOAD]))
+    return len(text) >= LEAST_PAYLOAD_CHARS and bool(
+        _BASE64.fullmatch(text[: 4 * LEAST_PAYLOAD_CHARS])
+    )
 
 
 class Bodies(NamedTuple):
@@ -241,7 +244,8 @@ def media_count(message: Mapping[str, Any]) -> int:
     )
 
 
-LEAST_PAYLOAD = 256  # a shorter text is no base64
+LEAST_PAYLOAD_CHARS = 256
+"""A shorter text is no base64."""
 
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}={0,2}\s*)+[A-Za-z0-9+/_=-]*\s*")
 

@@ -10,7 +10,8 @@ from typing import Any
 from .shapes import Message, call_blocks, calls_list, is_call_block, parse_json, read_call
 
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
-BLOCK_LINES = 8  # longer pasted blocks are cut first
+BLOCK_LINES = 8
+"""Longer pasted blocks are cut first."""
 KEPT_LINES = (100, 40, 20, 10, 5)
 """Lines at each end of a block; the first number that fits is used."""
 MACHINE_LINE = re.compile(
@@ -80,8 +81,10 @@ def thin_blocks(text: str, keep: int = 2) -> str:
 
 # -------------------------------------------------------------- arguments
 
-LEAST_STRING_CHARS = 200  # characters that each string keeps
-LEAST_CALL_CHARS = 1_000  # shorter arguments are not cut
+LEAST_STRING_CHARS = 200
+"""Each string keeps at least this length."""
+LEAST_CALL_CHARS = 1_000
+"""Shorter arguments are not cut."""
 
 CutText = Callable[[str, int], str]
 """(text, characters) -> shorter text."""

@@ -206,14 +206,14 @@ def _mistake(reply: str) -> ParsedCommand:
     return lambda agent_compressor: reply
 
 
-SHORT_NAME = 5
+SHORT_NAME_LETTERS = 5
 """If a command has fewer letters than this, a longer word is no misspelling of the command."""
 
 
 def _nearest_command(word: str) -> str | None:
     names = [name for name in CHAT_COMMANDS if " " not in name]
     meant = "compact" if nearest_name(word, ["compress"]) else nearest_name(word, names)
-    is_other = meant is not None and len(word) > len(meant) < SHORT_NAME
+    is_other = meant is not None and len(word) > len(meant) < SHORT_NAME_LETTERS
     return None if is_other else meant
 
 

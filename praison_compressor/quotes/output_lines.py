@@ -20,7 +20,7 @@ from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200
-"""A shorter output is quoted whole."""
+"""A longer output is not quoted whole."""
 HEAD_CHARS = 300
 """Characters of a line that are searched for failures."""
 EDGE_CHARS = 4_000
@@ -28,7 +28,7 @@ EDGE_CHARS = 4_000
 MIDDLE_TRIES = 50
 """Tried occurrences of a word between the ends: passed tests may have the word."""
 SHAPE_CHARS = 12
-"""Characters of a line that two lines of one shape share but for numbers."""
+"""Characters of a line's beginning that are compared with other lines."""
 
 _PLAIN_WORDS = tuple(
     "error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
@@ -252,7 +252,7 @@ def _json_words(text: str) -> str:
 UNANSWERED = "no result was recorded"
 COMMAND_LINE_CHARS = 200
 LEAST_ENTRIES, TOKENS_PER_ENTRY = 24, 150
-"""A section has a call for each `TOKENS_PER_ENTRY` of the budget, at least `LEAST_ENTRIES`."""
+"""A section has one entry for `TOKENS_PER_ENTRY` of its budget, at least `LEAST_ENTRIES`."""
 Records = Sequence[results.CallRecord]
 """Equal calls, the newest last."""
 

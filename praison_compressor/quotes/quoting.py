@@ -22,9 +22,12 @@ from .output_lines import (
 from .rendering import CountText, QuoteEntry, Renderer, Section
 from .todo_list import TODO_TOOLS, TodoList
 
-LEAST_DUPLICATE_CHARS = 24  # shorter texts are quoted even if the view shows them
-LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget for the outline
-ASKING_CHARS, DECIDED_CHARS = 160, 80  # characters of a call that has the user's words
+LEAST_DUPLICATE_CHARS = 24
+"""Shorter texts are quoted even if the view shows them."""
+LEAST_OUTLINE_SHARE, MOST_OUTLINE_SHARE = 0.075, 0.36
+"""Shares of the budget for the outline."""
+ASKING_CHARS, DECIDED_CHARS = 160, 80
+"""Characters of a call whose arguments or result have the user's words."""
 _ANY_TAG = re.compile(r"<[^>]*>")
 
 
@@ -82,7 +85,9 @@ class Quotes:
         runs = (*self.files.values(), *self.runs.values())
         records = [*dict.fromkeys(record for run in runs for record in run)]
         # The outline shrinks as the user's words grow.
-        outline = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
+        outline = max(
+            LEAST_OUTLINE_SHARE * budget_tokens, MOST_OUTLINE_SHARE * budget_tokens - chars / 8
+        )
         return Renderer(count, references).render(sections, records, budget_tokens, int(outline))
 
     def read_message(self, at: int, message: Message) -> None:
@@ -185,14 +190,20 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
 
 FIRST, STATES, ASKS, REPEATED = range(4)
 """Ranks of the user's texts. FIRST: the first text, the newest texts and texts in results."""
-NEWEST = 3  # number of newest texts with the rank FIRST
+NEWEST_TEXTS = 3
+"""Number of newest texts with the rank FIRST."""
 OTHERS_CHARS = 400
-WHOLE_TOKENS = 90  # shorter texts are not cut
-RARE = 2  # a rare word is in at most this many texts
-WORDS_CHARS = 240  # characters of a text that are searched for rare words
-ANSWER_CHARS = 16  # a shorter answer is quoted with its question
+WHOLE_TOKENS = 90
+"""Shorter texts are not cut."""
+RARE_WORD_TEXTS = 2
+"""A rare word is in at most this number of texts."""
+WORDS_CHARS = 240
+"""Characters of a text that are searched for rare words."""
+ANSWER_CHARS = 16
+"""A shorter answer is quoted with its question."""
 ASKED_CHARS = 100
-LEAST_TEXT_CHARS = 160  # shorter texts within a turn are only counted
+LEAST_TEXT_CHARS = 160
+"""Shorter texts within a turn are only counted."""
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 
@@ -243,12 +254,12 @@ def _text_ranks(texts: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
     """Yield each text's rank: kind, rare words, length, age."""
     words = [set(text.text[:WORDS_CHARS].lower().split()) for text in texts]
     times = Counter(chain.from_iterable(words))
-    common = {word for word, count in times.items() if count > RARE}
+    common = {word for word, count in times.items() if count > RARE_WORD_TEXTS}
     newest = {text.text: n for n, text in enumerate(texts)}
     for n, (_, text, origin, _, question_at) in enumerate(texts):
         size, rare = len(words[n]), len(words[n] - common)
         is_in_result = origin not in ("", TYPED_COMMAND) and question_at < 0
-        if n == 0 or n >= len(texts) - NEWEST or is_in_result:
+        if n == 0 or n >= len(texts) - NEWEST_TEXTS or is_in_result:
             kind = FIRST
         elif newest[text] != n:
             kind = REPEATED

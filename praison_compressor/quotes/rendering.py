@@ -72,16 +72,24 @@ class Section(NamedTuple):
     """Messages that are counted but never printed."""
 
 
-NAMED_IN_NOTE = 4  # tools or references in a note
-NAME_CHARS = 48  # characters of a call's arguments in the outline
-OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # tokens of a named call: usual, least
-NOTE_TOKENS = 20  # tokens of the note below a section that counts what is left out
-SMALL_BUDGET = 300  # below this budget, one note counts for all sections
-TRIES = 4  # attempts to print a section within its tokens
+NAMED_IN_NOTE = 4
+"""A note names at most this number of tools or references."""
+NAME_CHARS = 48
+"""The outline cuts a call's arguments to this length."""
+OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8
+"""Usual and smallest number of tokens of a named call."""
+NOTE_TOKENS = 20
+"""Tokens of the note below a section that counts what is left out."""
+SMALL_BUDGET_TOKENS = 300
+"""Below this budget one note counts for all sections."""
+PRINT_TRIES = 4
+"""A section is printed up to this number of times until it fits its tokens."""
 HEADING_TOKENS = 14
 LEAST_BODY_CHARS = 30
-CUT_CHARS = 34  # characters of a cut's mark
-SLACK = 1.15  # factor: a ratio from few entries may be too low
+CUT_CHARS = 34
+"""Characters of the mark where a text is cut."""
+SLACK_FACTOR = 1.15
+"""Factor for costs estimated from few entries, which may be too low."""
 
 
 class _Part(NamedTuple):
@@ -123,7 +131,7 @@ class Renderer:
         reserved = min(outline, OUTLINE_CALL_TOKENS * len(calls)) if self.references else 0
         sections = [section for section in sections if section.entries or section.unlisted]
         first = next((section.kind.title for section in sections), "")
-        if budget < SMALL_BUDGET and first == USER.title:
+        if budget < SMALL_BUDGET_TOKENS and first == USER.title:
             parts = self._fill_user_first(sections, calls, budget, reserved)
         else:
             parts = [self._part(section, NOTE_TOKENS) for section in sections]
@@ -153,7 +161,7 @@ class Renderer:
     def _fill_by_share(self, parts: Sequence[_Part], budget: int) -> list[_Part]:
         # Each note has its tokens before the shares are computed.
         spare = budget - sum(part.note for part in parts)
-        needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
+        needs = [HEADING_TOKENS + int(SLACK_FACTOR * sum(part.costs())) for part in parts]
         shares = share_budget(needs, [part.section.kind.share for part in parts], max(0, spare))
         spare -= sum(shares)
         filled = [*parts]
@@ -208,7 +216,7 @@ class Renderer:
         return _Part(section, entries, sizes, ratio, entries, note)
 
     def _print_within(self, part: _Part, most: int) -> _Part:
-        for attempt in range(TRIES):
+        for attempt in range(PRINT_TRIES):
             text, left = self._print_part(part, most - HEADING_TOKENS)
             if not text or text == part.text:
                 break

@@ -21,7 +21,7 @@ from .references import Reference
 EMPTY = "(empty)"
 FOLLOWING_LINES = 40
 """The reference after a passage names at most this number of lines."""
-NEIGHBOURS = 32
+NEIGHBOUR_MESSAGES = 32
 """Messages that are read before and after the wanted messages, to pair calls with results."""
 SAMPLED_MESSAGES = 100
 """Newest messages that are searched for repeated endings."""
@@ -52,8 +52,8 @@ class SessionArchive:
 
     def around(self, segment: int, places: range) -> Neighbourhood:
         """Return the messages at `places` and their neighbours; none if damaged."""
-        start = max(0, places.start - NEIGHBOURS)
-        wanted = slice(start, places.stop + NEIGHBOURS)
+        start = max(0, places.start - NEIGHBOUR_MESSAGES)
+        wanted = slice(start, places.stop + NEIGHBOUR_MESSAGES)
         messages: list[Message] = []
         # A damaged neighbour must not hide the wanted messages.
         with contextlib.suppress(LedgerError):

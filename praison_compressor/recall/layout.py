@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from ..messages.display import pluralize
 
-LONG_LINE, WRAPPED = 400, 200
-"""A line of more than LONG_LINE characters is cut into lines of about WRAPPED characters, because
-JSON is often one line."""
-PACKED = 120
+LONG_LINE_CHARS, WRAPPED_CHARS = 400, 200
+"""A line longer than LONG_LINE_CHARS is cut into lines of about WRAPPED_CHARS, because JSON is
+often one line."""
+PACKED_CHARS = 120
 
 _JSON_TOKEN = re.compile(
     r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^\s"'{}\[\],:]+|.""", re.DOTALL
@@ -30,16 +30,16 @@ def split_lines(text: str) -> list[str]:
     """Return a text's lines; long lines are wrapped, JSON between its members."""
     lines: list[str] = []
     for line in text.split("\n"):
-        pieces = _split_members(line) if len(line) > LONG_LINE else [line]
+        pieces = _split_members(line) if len(line) > LONG_LINE_CHARS else [line]
         for piece in pieces:
-            lines += _wrap(piece) if len(piece) > LONG_LINE else [piece]
+            lines += _wrap(piece) if len(piece) > LONG_LINE_CHARS else [piece]
     return lines
 
 
 def _wrap(line: str) -> Iterator[str]:
     start = 0
-    while len(line) - start > WRAPPED * 2:
-        least, most = start + WRAPPED // 2, start + WRAPPED
+    while len(line) - start > WRAPPED_CHARS * 2:
+        least, most = start + WRAPPED_CHARS // 2, start + WRAPPED_CHARS
         escaped = line.rfind("\\n", least, most) + 2
         cut = max(line.rfind(mark, least, most) for mark in (" ", ",", ";")) + 1
         end = escaped if escaped > 1 else cut or most
@@ -58,7 +58,7 @@ def _split_members(line: str) -> list[str]:
         piece = line[start:end]
         before = pieces[-1] if pieces else ""
         begins_item = piece[:1] in _OPENING or before.rstrip()[-1:] in _OPENING
-        if pieces and len(before) + len(piece) <= PACKED and not begins_item:
+        if pieces and len(before) + len(piece) <= PACKED_CHARS and not begins_item:
             pieces[-1] += piece
         elif piece:
             pieces.append(piece)
@@ -66,7 +66,7 @@ def _split_members(line: str) -> list[str]:
 
 
 def _member_ends(line: str, begin: int) -> Iterator[int]:
-    """Yield members' ends in objects and arrays longer than `WRAPPED` characters."""
+    """Yield members' ends in objects and arrays longer than `WRAPPED_CHARS`."""
     tokens = [token for token in _JSON_TOKEN.finditer(line, begin) if not token[0].isspace()]
     ends: dict[int, int] = {}
     open_at: list[int] = []
@@ -80,7 +80,7 @@ def _member_ends(line: str, begin: int) -> Iterator[int]:
     for token in tokens:
         if token[0] in _OPENING:
             size = ends.get(token.start(), len(line)) - token.start()
-            inside.append(size > WRAPPED)
+            inside.append(size > WRAPPED_CHARS)
         elif token[0] in _CLOSING and inside:
             inside.pop()
         # An item's bracket stays beside its first member.
@@ -140,7 +140,7 @@ def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[
 _NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 """A line number that a tool puts before a line."""
 _NUMBER = re.compile(r"^\s*(\d{1,9})[→\t]")
-LEAST_LISTED = 3
+LEAST_LISTED_LINES = 3
 """Fewer numbered lines keep their numbers."""
 
 
@@ -154,7 +154,7 @@ def unnumbered(lines: Sequence[str]) -> tuple[Sequence[str], str]:
     """
     numbers = list(line_numbers(lines))
     first = numbers[0] if numbers and numbers[0] is not None else 0
-    if len(lines) < LEAST_LISTED or numbers != [*range(first, first + len(lines))]:
+    if len(lines) < LEAST_LISTED_LINES or numbers != [*range(first, first + len(lines))]:
         return lines, ""
     return _drop_numbers(lines), f"{first}-{numbers[-1]}"
 
@@ -295,9 +295,9 @@ def count_fitting(lines: Sequence[str], most: int, count: Callable[[str], int]) 
 
 # -------------------------------------------------------------- JSON of like objects as tables
 
-LEAST_CHARS, MOST_SHARE = 800, 0.8
+LEAST_TABLE_CHARS, MOST_TABLE_SHARE = 800, 0.8
 """Shorter texts have no table; a table must be shorter than this share."""
-LIKE = 3
+LEAST_LIKE_OBJECTS = 3
 """Fewest objects with equal keys in a table."""
 
 _ENDS_A_CELL = frozenset(";\n")
@@ -315,13 +315,13 @@ class Row(NamedTuple):
 
 def may_be_table(text: str) -> bool:
     """Return whether a text is long and looks like JSON."""
-    return len(text) >= LEAST_CHARS and text.lstrip()[:1] in ("{", "[")
+    return len(text) >= LEAST_TABLE_CHARS and text.lstrip()[:1] in ("{", "[")
 
 
 def table_of(text: str) -> str:
     """Return long JSON as tables, or "" unless these are much shorter."""
     table = as_table(text) if may_be_table(text) else ""
-    return table if len(table) <= MOST_SHARE * len(text) else ""
+    return table if len(table) <= MOST_TABLE_SHARE * len(text) else ""
 
 
 def as_table(text: str) -> str:
@@ -344,13 +344,13 @@ def table_rows(text: str) -> list[Row]:
     except (ValueError, RecursionError):
         return []
     times = Counter(tuple(values) for _, values in records)
-    if max(times.values(), default=0) < LIKE:
+    if max(times.values(), default=0) < LEAST_LIKE_OBJECTS:
         return []
     rows, keys, before = list[Row](), tuple[str, ...](), ""
     heads = tuple[int, ...]()
     for path, values in records:
         above, _, key = path.rpartition(".")
-        if times[tuple(values)] < LIKE:
+        if times[tuple(values)] < LEAST_LIKE_OBJECTS:
             pairs = ", ".join(f"{name}: {value}" for name, value in values.items())
             rows.append(Row(f"{path}: {pairs}" if path else pairs))
         else:

@@ -34,8 +34,8 @@ from .passages import (
 )
 from .references import Reference
 
-OVERRUN = 2
-"""A block of at most OVERRUN times its limit is not cut."""
+OVERRUN_FACTOR = 2
+"""A block of at most OVERRUN_FACTOR times its limit is not cut."""
 ROW_CHARS = 50
 
 
@@ -197,8 +197,8 @@ class Match:
         """Widen the match to its message, its table or its block.
 
         Args:
-            most: characters of a message or of a table's rows; a whole block may have OVERRUN times
-                this number.
+            most: characters of a message or of a table's rows; a whole block may have
+                OVERRUN_FACTOR times this number.
             table_chars: characters of a whole table.
         """
         best, passage = self.passage.best - 1, self.passage
@@ -216,7 +216,7 @@ class Match:
             return replace(self, lines=shown, passage=whole, is_table=True)
         lines = self.lines[:end]
         first, last = block_around(
-            passage.first - 1, best, passage.last - 1, lines, most, OVERRUN * most
+            passage.first - 1, best, passage.last - 1, lines, most, OVERRUN_FACTOR * most
         )
         return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 

@@ -33,22 +33,22 @@ from ..quotes import deciding_line
 from ..quotes.output_lines import is_failure
 from .layout import is_noise
 
-STEPS_A_LINE = 8
+STEPS_PER_LINE = 8
 QUOTE_CHARS = 110
-COMMON_FROM = 3
+COMMON_LINE_MESSAGES = 3
 """A line that this number of messages or more have is common: it describes none of the messages."""
 HEAD_LINES, HEAD_CHARS = 12, 2_000
 """A line that is not common is sought in this number of a message's first lines and characters."""
-NAMES_A_ROW = 4
+NAMES_PER_ROW = 4
 NAME_CHARS = 50
 SCANNED_CHARS = 300
-MASKS = 5
+MOST_MASKS = 5
 _NUMBER = re.compile(r"\d+")
 _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 
 
 def outline_rows(
-    messages: Sequence[Message], references: Sequence[str], *, most: int = STEPS_A_LINE
+    messages: Sequence[Message], references: Sequence[str], *, most: int = STEPS_PER_LINE
 ) -> list[str]:
     """Return a row per user message and per stretch of work.
 
@@ -79,11 +79,11 @@ def _group_rows(
     place = {reference: number for number, reference in enumerate(references)}
     joined = []
     for line, runs in rows.items():
-        groups = [runs] if len(runs) >= COMMON_FROM else [[run] for run in runs]
+        groups = [runs] if len(runs) >= COMMON_LINE_MESSAGES else [[run] for run in runs]
         for group in groups:
             where = ",".join(
                 run[0] + (f"-{run[-1].rpartition('.')[2]}" if len(run) > 1 else "")
-                for run in group[:COMMON_FROM]
+                for run in group[:COMMON_LINE_MESSAGES]
             )
             times = len(runs) if len(groups) == 1 and len(runs) > 1 else 1
             joined.append((place[group[0][0]], f"{where} {line}" + (f" ×{times}" * (times > 1))))
@@ -130,7 +130,7 @@ def _common_lines(messages: Sequence[Message]) -> frozenset[str]:
         if not is_result(message)
         for shape in {_shape(line) for line in _first_lines(text_of(message))}
     )
-    return frozenset(shape for shape, times in shapes.items() if times >= COMMON_FROM)
+    return frozenset(shape for shape, times in shapes.items() if times >= COMMON_LINE_MESSAGES)
 
 
 def _first_lines(text: str) -> list[str]:
@@ -176,8 +176,8 @@ def _names_in_calls(calls: Sequence[ToolCall]) -> str:
     names = Counter(path.rpartition("/")[2] for path in paths)
     shown = [path if names[last := path.rpartition("/")[2]] > 1 else last for path in paths]
     shown = shown or list(dict.fromkeys(truncate_line(v, NAME_CHARS) for v in values if v.strip()))
-    more = f", {len(shown) - NAMES_A_ROW} more" if len(shown) > NAMES_A_ROW else ""
-    return ", ".join(shown[:NAMES_A_ROW]) + more
+    more = f", {len(shown) - NAMES_PER_ROW} more" if len(shown) > NAMES_PER_ROW else ""
+    return ", ".join(shown[:NAMES_PER_ROW]) + more
 
 
 def _quote_stretch(
@@ -222,6 +222,6 @@ def masks_row(run: Sequence[tuple[int, Entry]]) -> str:
     """Return the row of consecutive masks."""
     first, last = run[0][0], run[-1][0]
     where = f"s{first}" if first == last else f"s{first} to s{last}"
-    lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
+    lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MOST_MASKS:])]
     shown = [truncate_line(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
     return "\n  ".join([f"{where}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])

@@ -21,11 +21,11 @@ from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
 from .search import find_messages, lacking_words, search_answer
 
 LEAST_TOKENS = 100
-PASSAGES = 4
+MOST_PASSAGES = 4
 """With `about`, at most this number of passages are quoted."""
 ABOUT_SHARE = 0.72
 """With `about`, passages get this share of the budget."""
-ELSEWHERE, COMPARED_WORDS = 3, 8
+MOST_ELSEWHERE, COMPARED_WORDS = 3, 8
 """Without a match: upper limit of the messages that are named; of the words that are compared."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
 """Upper limit of the overview's rows; number of messages that are read of each segment."""
@@ -143,7 +143,7 @@ class Reading:
         # A result is shown below the named call that it answers.
         named = [hit for hit in hits if hit.ordinal in places]
         found = [FoundMessage(reference.segment, hit) for hit in hits]
-        elsewhere = [] if hits else find_messages(self.archive, self.about)[:ELSEWHERE]
+        elsewhere = [] if hits else find_messages(self.archive, self.about)[:MOST_ELSEWHERE]
         remark = "" if named else self._no_match_remark(reference, found or elsewhere)
         if reference.message is not None and self._fits(pool.values(), free_tokens):
             remark = "" if reference.line is not None else remark
@@ -222,7 +222,7 @@ class Reading:
         answer = search_answer(
             self.about,
             found,
-            PASSAGES,
+            MOST_PASSAGES,
             self.archive,
             free_tokens=free_tokens,
             table_tokens=table_tokens,

@@ -128,7 +128,7 @@ def search_answer(
     used = most_tokens if quotes.has_following else used
     return SearchAnswer(
         count=_count_line(query, found, documents),
-        passages=quotes.lines,
+        passages=[*quotes.lines],
         rows=[*(match.row for match in best), *_alike_row(choice.alike)],
         others=_other_matches(rest, ranked[0].wanted),
         further=_further_lines(best),
@@ -225,9 +225,9 @@ def _other_matches(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> lis
 class _Quotes:
     """Passages, each with its call and results."""
 
-    quoted: list[Match]
-    lines: list[str]
-    places: set[tuple[int, int]]
+    quoted: tuple[Match, ...]
+    lines: tuple[str, ...]
+    places: frozenset[tuple[int, int]]
     """The messages that the lines quote or name."""
     has_following: bool
     """Whether a passage goes on in another listing."""
@@ -256,7 +256,9 @@ def _quote_matches(
     )
     for match in matches:
         layout.add(match)
-    return _Quotes(layout.quoted, layout.lines, layout.places, layout.has_following)
+    return _Quotes(
+        tuple(layout.quoted), tuple(layout.lines), frozenset(layout.places), layout.has_following
+    )
 
 
 @dataclass

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ..concurrency import renew_after_fork
 from .litellm_client import REFUSED
 
-COOLDOWNS = (60.0, 300.0, 900.0)
-"""Seconds of the cooldown after the first, the second and every later failure in a row."""
+COOLDOWN_SECONDS = (60.0, 300.0, 900.0)
+"""Cooldown after the first, the second and every later failure in a row."""
 
 FIRST_COOLDOWN = {"quota": 1, "auth": 2}
 """Kind of failure → index of its first cooldown; other kinds: 0."""
@@ -20,7 +20,8 @@ FIRST_COOLDOWN = {"quota": 1, "auth": 2}
 LASTING_KINDS = {"auth", REFUSED}
 """A longer segment does not end the cooldown after such a failure."""
 
-RETRY_GROWTH = 1.5  # factor: a segment that has grown by it ends the cooldown
+RETRY_GROWTH_FACTOR = 1.5
+"""A segment that has grown by this factor ends the cooldown."""
 
 MOST_FAILURES = 1_024
 """Only this many newest failures are remembered."""
@@ -55,12 +56,12 @@ class CircuitBreaker:
         with self._lock:
             previous = self._cooldowns.pop(key, None)
             step = max(0 if previous is None else previous.step + 1, FIRST_COOLDOWN.get(kind, 0))
-            step = min(step, len(COOLDOWNS) - 1)
-            retry_tokens = math.inf if kind in LASTING_KINDS else RETRY_GROWTH * tokens
-            self._cooldowns[key] = _Cooldown(now + COOLDOWNS[step], retry_tokens, step)
+            step = min(step, len(COOLDOWN_SECONDS) - 1)
+            retry_tokens = math.inf if kind in LASTING_KINDS else RETRY_GROWTH_FACTOR * tokens
+            self._cooldowns[key] = _Cooldown(now + COOLDOWN_SECONDS[step], retry_tokens, step)
             while len(self._cooldowns) > MOST_FAILURES:
                 del self._cooldowns[next(iter(self._cooldowns))]
-            return COOLDOWNS[step]
+            return COOLDOWN_SECONDS[step]
 
     def end_cooldowns(self, session_id: str) -> None:
         """End the session's cooldowns; keep the count of failures."""

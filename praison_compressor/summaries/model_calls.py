@@ -29,8 +29,10 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MOST_CALLS = 16  # requests of one compression, retries included
-REJECTED_TRIES = 2  # answers of one model that may be refused
+MOST_REQUESTS = 16
+"""One compression makes at most this number of requests; retries count too."""
+MOST_REJECTED_ANSWERS = 2
+"""After this number of refused answers a model is not asked again."""
 
 _RETRIED_KINDS = frozenset({"network", "quota", "provider"})
 """A timeout is not retried: it has taken all of `timeout_seconds`."""
@@ -106,7 +108,7 @@ class ModelCaller:
             NoUsableAnswer: all tries failed.
         """
         rejected = failed = 0
-        while tally.calls < MOST_CALLS:
+        while tally.calls < MOST_REQUESTS:
             tally += Tally(calls=1)
             try:
                 reply = await self._reply(request.messages, max_tokens)
@@ -114,7 +116,7 @@ class ModelCaller:
                 return await asyncio.to_thread(accept, reply, request), tally
             except SummaryRejected as error:
                 rejected += 1
-                if rejected >= REJECTED_TRIES:
+                if rejected >= MOST_REJECTED_ANSWERS:
                     raise NoUsableAnswer(error, tally) from error
             except SummarizerUnavailable as error:
                 failed += 1
@@ -124,7 +126,7 @@ class ModelCaller:
                 if wait is None:
                     raise NoUsableAnswer(error, tally) from error
                 await asyncio.sleep(wait)
-        spent = f"one compression may make {MOST_CALLS} requests, and all are spent"
+        spent = f"one compression may make {MOST_REQUESTS} requests, and all are spent"
         raise NoUsableAnswer(window_too_small(spent), tally)
 
     def _learn_window(self, error: Exception, sent: int, max_tokens: int) -> None:
@@ -184,7 +186,8 @@ class ModelCaller:
 
 # -------------------------------------------------------------- a user's own summarizer
 
-STARTUP_SECONDS = 60.0  # for `ready`, before the model's timeout begins
+STARTUP_SECONDS = 60.0
+"""Longest wait for `ready` before the model's timeout begins."""
 
 
 def _read_attribute(summarizer: Any, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:

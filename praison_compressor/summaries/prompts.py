@@ -40,9 +40,10 @@ what is unfinished or undecided, and the next step"""
 
 SUMMARY_INSTRUCTIONS = f"{_PURPOSE}\n\n{_TEXT_RULES}\n\n{_HEADINGS}"
 
-LEAST_PROSE_WORDS = 20  # shorter prose says nothing
+LEAST_PROSE_WORDS = 20
+"""Shorter prose says nothing."""
 
-WORDS_A_TOKEN = 0.7
+WORDS_PER_TOKEN = 0.7
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class SummaryRequest:
 
 def tokens_of_words(words: int) -> int:
     """Return the tokens of a text of `words` words."""
-    return math.ceil(words / WORDS_A_TOKEN)
+    return math.ceil(words / WORDS_PER_TOKEN)
 
 
 def request_summary(
@@ -105,7 +106,7 @@ def request_merge(texts: Sequence[str], tokens: int, domain: str | None = None) 
 
 
 def _chat_messages(tokens: int, domain: str | None, *sections: str) -> list[Message]:
-    words = max(LEAST_PROSE_WORDS, int(tokens * WORDS_A_TOKEN))
+    words = max(LEAST_PROSE_WORDS, int(tokens * WORDS_PER_TOKEN))
     limit = f"Write the summary now: at most {words} words, headings and text only."
     more = f"\n\nFor this domain:\n{domain.strip()}" if domain else ""
     return [

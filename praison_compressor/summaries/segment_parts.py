@@ -19,16 +19,18 @@ from ..messages.shortening import common_limit
 from ..quotes import deciding_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
-from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally, window_too_small
+from .model_calls import MOST_REQUESTS, ModelCaller, NoUsableAnswer, Tally, window_too_small
 from .prompts import SummaryRequest, render_messages, request_merge, request_summary
 from .protocol import Brief
 
 WINDOW_MARGIN = 0.9
 """Used share of the window: a provider may count more tokens than we do."""
 
-LEAST_TRANSCRIPT_SHARE = 0.25  # share of the window; a smaller share would give many small parts
-LEAST_PROSE_TOKENS = 50  # shorter prose says too little
-MOST_MESSAGE_TOKENS = 4_000  # most tokens of one message
+LEAST_TRANSCRIPT_SHARE = 0.25
+"""Share of the window for the transcript. A smaller share would give many small parts."""
+LEAST_PROSE_TOKENS = 50
+"""Shorter prose says too little."""
+MOST_MESSAGE_TOKENS = 4_000
 
 
 class Piece(NamedTuple):
@@ -66,7 +68,7 @@ class Drafter:
                 tally = failure.tally
 
     async def _draft_in_parts(self, brief: Brief, tally: Tally) -> tuple[str, Tally]:
-        tokens, calls = await asyncio.to_thread(self._model_counter), MOST_CALLS - tally.calls
+        tokens, calls = await asyncio.to_thread(self._model_counter), MOST_REQUESTS - tally.calls
         window, texts = self.caller.window, list[str]()
         try:
             brief, parts = await asyncio.to_thread(plan_parts, brief, window, tokens, calls)
@@ -96,7 +98,7 @@ class Drafter:
     ) -> tuple[str, Tally]:
         window, limit = self.caller.window, _answer_limit(brief)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - limit
-        while len(texts) > 1 and tally.calls < MOST_CALLS:
+        while len(texts) > 1 and tally.calls < MOST_REQUESTS:
             for count in range(len(texts), 1, -1):
                 request = request_merge(texts[:count], brief.prose_tokens, brief.instructions)
                 if tokens.messages(request.messages) <= space:
@@ -160,9 +162,12 @@ def _most_parts(calls: int, texts_per_merge: int) -> int:
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 
-JOINT_TOKENS = 2  # tokens between pieces
-LABEL_TOKENS = 8  # tokens of a speaker's label
-LEAST_MESSAGE_TOKENS = 40  # shorter messages say nothing
+JOINT_TOKENS = 2
+"""Tokens between two pieces."""
+LABEL_TOKENS = 8
+"""Tokens of a speaker's label."""
+LEAST_MESSAGE_TOKENS = 40
+"""Shorter messages say nothing."""
 
 FILL_SHARE = 0.9
 """Messages are shortened to fill this share of the parts. The parts are not filled wholly, because
@@ -250,8 +255,10 @@ def _shorten_piece(piece: Piece, longest: int, count: Callable[[str], int]) -> P
     return shortened
 
 
-EDGE_SHARE = 0.45  # share of an abridged text for each of its ends
-LEAST_LINE_CHARS = 100  # a shorter deciding line is left out
+EDGE_SHARE = 0.45
+"""Share of an abridged text for each of its ends."""
+LEAST_LINE_CHARS = 100
+"""A shorter deciding line is left out."""
 
 
 def abridge(text: str, chars: int) -> str:

@@ -188,13 +188,16 @@ EVIDENCE_BITS = 16.0
 PHRASE_WORDS, PHRASE_CHARS = 6, 20
 """Unrelated texts share no phrase of this many words and characters."""
 
-FEW_WORDS = 64  # a source of at most this many different words is short
-SHARED_SHARE = 0.4  # share of the text's words or numbers that a short source must have
+FEW_WORDS = 64
+"""A short source has at most this number of different words."""
+SHARED_SHARE = 0.4
+"""A short source must have this share of the text's words or numbers."""
 
 _LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 4.5, 3.0
 
 _FOREIGN_SHARE = 0.4  # expected share of the words that the source lacks
-SAMPLE_CHARS = 60_000  # characters of a source that are compared first
+SAMPLE_CHARS = 60_000
+"""Characters of a source that are compared first."""
 
 # `\w` lacks vowel signs of Indian scripts.
 _PIECE = rf"(?:[^\W{_UNSPACED_CHARS}]|[\u0300-\u036f\u0900-\u0dff])+"
@@ -304,7 +307,8 @@ _REQUEST_WORDS = frozenset(
 
 # -------------------------------------------------------------- the order of words
 
-LEAST_ORDERED_WORDS = 30  # a shorter text has too few word pairs
+LEAST_ORDERED_WORDS = 30
+"""A shorter text has too few word pairs."""
 
 _SHARED_WORDS = 0.5
 """If the source has a smaller share of the text's words, the text is in another language."""

@@ -20,9 +20,9 @@ from ..tokens.counter import TokenCounter
 from ..tokens.learned import SummarizerWindows
 from ..view.frame import IN_REACH, QUOTES_OPEN, SHORT_IN_REACH, frame_summary
 from ..view.masks import MASK, mask_by_policy
-from .breaker import LASTING_KINDS, RETRY_GROWTH, CircuitBreaker
+from .breaker import LASTING_KINDS, RETRY_GROWTH_FACTOR, CircuitBreaker
 from .litellm_client import LiteLLMSummarizer
-from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
+from .model_calls import MOST_REQUESTS, ModelCaller, NoUsableAnswer, Tally
 from .prompts import LEAST_PROSE_WORDS, tokens_of_words
 from .protocol import Brief, SegmentText, Summarizer
 from .segment_parts import Drafter
@@ -118,7 +118,7 @@ class SummaryWriter:
         brief = replace(brief, prose_tokens=min(brief.prose_tokens, tokens_of_words(words)))
         tally = Tally()
         for name in (model or self.config.auxiliary_model, *self.config.fallback_models):
-            if tally.calls >= MOST_CALLS:
+            if tally.calls >= MOST_REQUESTS:
                 break
             if not self.breaker.allows(caller.session_id, name, size):
                 data = {"model": name, "reason": "cooldown"}
@@ -158,7 +158,11 @@ class SummaryWriter:
         kind = getattr(error, "kind", "rejected")
         pause = self.breaker.record_failure(caller.session_id, caller.model, size, kind)
         name = caller.model or "the auxiliary model"
-        unless = "" if kind in LASTING_KINDS else f" unless the segment grows {RETRY_GROWTH:g}-fold"
+        unless = (
+            ""
+            if kind in LASTING_KINDS
+            else f" unless the segment grows {RETRY_GROWTH_FACTOR:g}-fold"
+        )
         logger.warning("no summary from %s, not retried for %g s%s: %s", name, pause, unless, error)
         data = {"model": caller.model, "reason": str(error)}
         self.emit(Event("fell_back", caller.session_id, data))
@@ -174,10 +178,14 @@ class SummaryWriter:
 
 # -------------------------------------------------------------- prose and quotes, or quotes alone
 
-WORD_TOKENS = 3  # tokens a word, at most; 1.8 to 2.8 in recorded summaries
-CARRIED_SHARE = 0.4  # folded prose gets at least this share of a static text
-SHORT_SUMMARY = 350  # tokens; of a smaller summary `IN_REACH` would take a tenth
-SEAM_TOKENS = 4  # tokens between joined texts
+WORD_TOKENS = 3
+"""Upper bound of a word's tokens, which are 1.8 to 2.8 in recorded summaries."""
+CARRIED_SHARE = 0.4
+"""Folded prose gets at least this share of a static text."""
+SHORT_SUMMARY_TOKENS = 350
+"""A smaller summary has `SHORT_IN_REACH`: `IN_REACH` would take a tenth of it."""
+SEAM_TOKENS = 4
+"""Tokens between joined texts."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +269,7 @@ class Composition:
         return f"{prose}\n\n{QUOTES_OPEN}\n{quotes}"
 
     def _frame(self, text: str) -> Message:
-        in_reach = SHORT_IN_REACH if self.brief.text_tokens < SHORT_SUMMARY else IN_REACH
+        in_reach = SHORT_IN_REACH if self.brief.text_tokens < SHORT_SUMMARY_TOKENS else IN_REACH
         content = frame_summary(
             text,
             count=len(self.brief.messages),

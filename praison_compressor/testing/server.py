@@ -29,7 +29,8 @@ HOST = "127.0.0.1"
 MOST_BODY_BYTES = 1 << 30
 """aiohttp refuses more than 1 MB by default."""
 
-LEAST_CACHED_TOKENS = 1_024  # OpenAI and Anthropic cache no shorter prefix
+LEAST_CACHED_TOKENS = 1_024
+"""OpenAI and Anthropic cache no shorter prefix."""
 
 
 class LocalProvider:

@@ -16,7 +16,7 @@ from .refusals import SMALLEST_WINDOW, Overflow
 
 logger = logging.getLogger(__name__)
 
-UPWARD_AFTER = 50
+UPWARD_AFTER_REQUESTS = 50
 """Passed requests before a larger window is tried; quadrupled after each try."""
 
 
@@ -68,7 +68,7 @@ class WindowLearner:
         self._largest = 0  # tokens of the largest request that passed
         self._named: int | None = None
         self._is_confirmed = True
-        self._upward_after = self._passes_left = UPWARD_AFTER
+        self._upward_after = self._passes_left = UPWARD_AFTER_REQUESTS
 
     def learn_refusal(self, refusal: Overflow, sent: int) -> int | None:
         """Return the window to try after a refusal, or None.
@@ -127,7 +127,8 @@ class WindowLearner:
 
 # -------------------------------------------------------------- the factor of our counts
 
-EXACT_TOLERANCE = 0.02  # relative difference of reports from an exact count
+EXACT_TOLERANCE = 0.02
+"""Largest deviation of a report's ratio from 1 if we count exactly."""
 LEAST_RATIO = 0.75
 """Lowest ratio of a report to our count; lower reports leave out a cached or truncated part."""
 MOST_RATIO = 4

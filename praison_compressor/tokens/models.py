@@ -209,11 +209,14 @@ CountPieces = Callable[[Sequence[str]], "list[int]"]
 
 END = "<|endoftext|>"
 """A special token, but ordinary text in a message."""
-NUMBER_BYTES = 4  # bytes of a token's number in tiktoken's buffers
+NUMBER_BYTES = 4
+"""Bytes of a token's number in tiktoken's buffers."""
 PIECE_CHARS = 65_536
 """Longer texts are cut: on a million spaces tiktoken panics."""
-SEAM_CHARS = 4_096  # of a piece's end, searched for a place to cut
-EXACT_CHARS = 4_000_000  # longer texts are sampled
+SEAM_CHARS = 4_096
+"""Characters of a piece's end that are searched for a place to cut."""
+EXACT_CHARS = 4_000_000
+"""Longer texts are sampled."""
 SAMPLES = 16
 
 

@@ -24,9 +24,11 @@ from .masks import (
 )
 from .view import Run, View
 
-MOST_CHARS_PER_TOKEN = 6  # in prose of any language
+MOST_CHARS_PER_TOKEN = 6
+"""Upper bound of a token's characters in prose of any language."""
 
-SAMPLE_SEGMENT = "s99"  # few segments have a longer name
+SAMPLE_SEGMENT = "s99"
+"""Few segments have a longer name."""
 
 References = Mapping[int, str]
 """Message index → reference; "" if the archive cannot hold the message."""

@@ -8,7 +8,7 @@ import pytest
 from praison_compressor.messages import Message
 from praison_compressor.messages.digests import MessageCache
 from praison_compressor.messages.dropped_steps import (
-    LEAST_BOUND,
+    LEAST_BOUND_MESSAGES,
     CarriedHistory,
     add_answer,
     complete_request,
@@ -235,7 +235,7 @@ def growing(host: Host, turns: int, *, bound: int = 0, first: int = 0) -> list[l
     ]
 
 
-@pytest.mark.parametrize("most", [LEAST_BOUND, LEAST_BOUND + 1, 40, 41])
+@pytest.mark.parametrize("most", [LEAST_BOUND_MESSAGES, LEAST_BOUND_MESSAGES + 1, 40, 41])
 def test_a_front_that_slides_comes_back(most):
     """After a host's third cut at one length, the front and its steps come back."""
     host, whole = Host(most), Host()

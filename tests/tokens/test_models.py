@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from praison_compressor.testing import Failure, Reply
-from praison_compressor.tokens.learned import UPWARD_AFTER, WindowLearner
+from praison_compressor.tokens.learned import UPWARD_AFTER_REQUESTS, WindowLearner
 from praison_compressor.tokens.models import model_limits
 from praison_compressor.tokens.refusals import SMALLEST_WINDOW, Overflow, overflow_of
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
@@ -187,7 +187,7 @@ def test_a_confirmed_window_is_not_tried_upward():
     """A window that a refusal confirmed stays, however many requests pass."""
     window = WindowLearner(32_000)
     window.learn_refusal(Overflow(6_000, 6_400, confirmed=True), 6_400)
-    for _ in range(UPWARD_AFTER + 1):
+    for _ in range(UPWARD_AFTER_REQUESTS + 1):
         window.learn_pass(4_000)
     assert window.window == 6_000
 
@@ -196,9 +196,9 @@ def test_each_upward_try_waits_four_times_longer():
     """Requests that pass try a larger window after 50, then after 200 more."""
     window = WindowLearner(32_000)
     window.learn_refusal(Overflow(6_000, 6_400, confirmed=False), 6_400)
-    tried = [window.learn_pass(4_000) for _ in range(1 + 5 * UPWARD_AFTER)]
+    tried = [window.learn_pass(4_000) for _ in range(1 + 5 * UPWARD_AFTER_REQUESTS)]
     assert [(n, size) for n, size in enumerate(tried) if size is not None] == [
-        *((0, 6_000), (UPWARD_AFTER, 12_000), (5 * UPWARD_AFTER, 24_000))
+        *((0, 6_000), (UPWARD_AFTER_REQUESTS, 12_000), (5 * UPWARD_AFTER_REQUESTS, 24_000))
     ]
 
 

@@ -19,8 +19,8 @@ from ...view.frame import escape, frame_summary, unframe
 REALTIME_WINDOW = 32_000
 """The window of OpenAI's realtime models, in tokens; no table lists these models."""
 
-MEMORY_SHARE = 20
-"""The memory gets 1 / MEMORY_SHARE of the window. With 16, 200 turns cost 615,000 tokens; with 20
+MEMORY_DIVISOR = 20
+"""The memory gets 1 / MEMORY_DIVISOR of the window. With 16, 200 turns cost 615,000 tokens; with 20
 they cost 575,000. Both values keep every planted fact; 48 keeps half of the facts."""
 
 
@@ -30,7 +30,7 @@ def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
     return replace(
         config,
         model=config.model or model,
-        context_window=max(1, window // MEMORY_SHARE),
+        context_window=max(1, window // MEMORY_DIVISOR),
         output_reserve=0,
         token_floor=0,
         protect_last_n_tokens=0,
