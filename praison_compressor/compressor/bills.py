@@ -58,7 +58,7 @@ def _cache_tokens(usage: RequestUsage) -> int:
 
 @dataclass(frozen=True)
 class Bill:
-    """A session's cost, and the cost of the same requests uncompressed."""
+    """A session's cost, and the cost of the same requests without compression."""
 
     requests: int = 0
     """Requests whose usage was recorded."""

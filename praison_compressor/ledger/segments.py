@@ -118,7 +118,7 @@ class Segment:
         return not (self.limit and limit) or limit < 2 * self.limit
 
     def payload(self) -> str:
-        """Return the segment as canonical JSON, to be hashed."""
+        """Return the segment as canonical JSON for its hash."""
         # Not `asdict`, which would copy every digest of the run.
         fields = {**vars(self), "usage": vars(self.usage)}
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))

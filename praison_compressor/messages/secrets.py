@@ -175,7 +175,7 @@ class Redactor:
         self._key = hashlib.blake2b(namespace.encode("utf-8", "replace")).digest()[:32]
 
     def redact(self, values: Sequence[T]) -> tuple[tuple[T, ...], int]:
-        """Return messages or texts with secrets redacted, and the number of secrets.
+        """Redact messages or texts; return them with the number of secrets.
 
         Values without secrets stay the same objects.
         """

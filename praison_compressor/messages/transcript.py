@@ -49,7 +49,7 @@ class Transcript:
         return tuple(n for n, m in numbered if m.get("role") == "user" and has_user_part(m))
 
     def origins_of(self, indices: Iterable[int]) -> list[int]:
-        """Return the messages' indices in the caller's list, sorted."""
+        """Return the sorted indices of the messages in the caller's list."""
         return sorted(o for index in indices if (o := self.origins[index]) is not None)
 
     @property

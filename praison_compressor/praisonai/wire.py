@@ -72,7 +72,7 @@ class RoundTrip:
         return written.params
 
     async def take_answer(self, answer: Any, stream: type[_SyncStream | _AsyncStream]) -> Any:
-        """Learn from an answer; return it, or its stream wrapped."""
+        """Learn from an answer; return the answer or its wrapped stream."""
         self._requests.learn_from_answer(self._sent)
         self._learn(answer)
         message = _calls_of_answer(answer)

@@ -362,5 +362,5 @@ def occurring_words(query: str, archive: SessionArchive) -> str:
 
 
 def quote_query(query: str) -> str:
-    """Return the query in quotation marks, shortened."""
+    """Return the shortened query in quotation marks."""
     return repr(query if len(query) <= QUERY_CHARS else query[:QUERY_CHARS] + "…")

@@ -160,7 +160,7 @@ class TokenCounter:
         return tokens
 
     def count(self, message: Message) -> int:
-        """Return the tokens of a plain message, uncorrected and not cached."""
+        """Count a plain message without correction and cache."""
         tokens, texts = self._split(message)
         return tokens + sum(map(self._count_text, texts))
 

@@ -23,8 +23,8 @@ UPWARD_AFTER_REQUESTS = 50
 def taught_window(refusal: Overflow, sent: int, answer_tokens: int = 0, passed: int = 0) -> int:
     """Return the window that a refusal teaches, in tokens by our count.
 
-    A refusal without a number teaches half of `sent`, or the middle between `passed` and `sent` if
-    `passed` is more than half of `sent`. `answer_tokens` are added.
+    Without a number the window is half of `sent`. If `passed` is between this half and `sent`, the
+    window is the mean of `passed` and `sent`. `answer_tokens` are added.
     """
     if refusal.window is not None:
         return round(refusal.window * sent / (refusal.prompt_tokens or sent))

@@ -140,7 +140,8 @@ class SummaryPlanner:
     def _split_within(self, goal: int) -> Split:
         """Return the narrowest split that leaves its texts enough tokens.
 
-        Else return the widest split that fits, else the split with the shortest tail.
+        If no split does, return the widest split. If the widest split does not fit the goal, but
+        the split with the shortest tail fits, return the latter.
         """
         shortest = self._shortest_split(goal)
         start = self._share_start(shortest)
@@ -149,7 +150,10 @@ class SummaryPlanner:
             split = self._split_at(start, scope, goal)
             if split.fits(max(LEAST_TEXT_TOKENS * len(split.runs), least)):
                 return split
-        return max(split, shortest, key=Split.fits)
+        widest = self._split_at(start, ALL, goal)
+        if shortest.fits() and not widest.fits():
+            return shortest
+        return widest
 
     def _scopes(self) -> tuple[Scope, ...]:
         """Return the scopes to try, the narrowest first."""
