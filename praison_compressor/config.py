@@ -17,6 +17,9 @@ from .errors import ConfigError
 MOST_TOKENS = 10**12
 """Upper bound of an option's tokens; the ratios of larger numbers overflow."""
 
+MOST_LISTED = 15
+"""Upper bound of the known names that the error for an unknown name lists."""
+
 HOUR_SECONDS = 3_600.0
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
@@ -345,9 +348,11 @@ class CompressorConfig:
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name nearest in spelling, or None."""
-    names = sorted(known, reverse=True)
+    names = sorted(known)
     wanted = name.lower()
-    by_word = {word: option for option in names for word in option.split("_")}
+    words = [(n, option, word) for option in names for n, word in enumerate(option.split("_"))]
+    # The last of equal words wins: the earliest in its name, then alphabetically.
+    by_word = {word: option for _, option, word in sorted(words, reverse=True)}
     for candidates in (dict(zip(names, names, strict=True)), by_word):
         close = get_close_matches(wanted, candidates, cutoff=0.75)
         close.sort(key=lambda near: sorted(near) != sorted(wanted))  # swapped letters first
@@ -357,14 +362,11 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Return an error's text for an unknown name."""
-    return f"no {kind} {name!r}{did_you_mean(name, known)}"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question with the nearest name; "" if none is near."""
-    meant = nearest_name(name, known)
-    return f" (did you mean {meant!r}?)" if meant else ""
+    """Return an error's text: the nearest name, or a short list of all."""
+    names = list(known)
+    meant = nearest_name(name, names)
+    listed = f"; expected one of {', '.join(names)}" if len(names) <= MOST_LISTED else ""
+    return f"no {kind} {name!r}" + (f" (did you mean {meant!r}?)" if meant else listed)
 
 
 def whole_number(name: str, value: Any, least: int = -MOST_TOKENS) -> int:

@@ -15,8 +15,8 @@ from ..config import (
     CompressorConfig,
     OptionCheck,
     check_texts,
-    did_you_mean,
     make_check,
+    unknown_name,
     whole_number,
 )
 from ..errors import ConfigError
@@ -243,9 +243,7 @@ def check_call_options(options: Options) -> Options:
     """Return the options that are not None, or raise ConfigError."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
-        known = Options.__annotations__
-        wanted = did_you_mean(unknown[0], known) or f"; expected one of {', '.join(known)}"
-        raise ConfigError(f"unknown option {unknown[0]!r} of compress{wanted}")
+        raise ConfigError(unknown_name("option", unknown[0], Options.__annotations__))
     named = {name: value for name, value in options.items() if value is not None}
     for name in OPTION_CHECKS.keys() & named:
         OPTION_CHECKS[name](name, named[name])

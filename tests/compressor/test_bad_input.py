@@ -145,6 +145,11 @@ def test_a_misspelled_option_is_refused_with_the_nearest_name(make):
         CompressorContext(modle="x")
     with pytest.raises(ConfigError, match=r"^no option 'xyz'$"):
         make(xyz=1)
+    # Of several options with the word, the one that begins with it.
+    for word in ("trigger", "target"):
+        meant = rf"^no option '{word}' \(did you mean '{word}_ratio'\?\)$"
+        with pytest.raises(ConfigError, match=meant):
+            make(**{word: 2})
 
 
 def test_no_key_is_in_a_configurations_text():
@@ -191,12 +196,12 @@ REFUSED = [
     ],
     (
         ConfigError,
-        "^unknown option 'forced' of compress .did you mean 'force'..$",
+        "^no option 'forced' .did you mean 'force'..$",
         {"forced": True},
     ),
     (
         ConfigError,
-        "^unknown option 'foo' of compress; expected one of protect_last_n_tokens, .*, until$",
+        "^no option 'foo'; expected one of protect_last_n_tokens, .*, until$",
         {"foo": 1},
     ),
     (ConfigError, "^force='no': expected True or False", {"force": "no"}),
