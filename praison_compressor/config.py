@@ -362,7 +362,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Return an error's text: the nearest name, or a short list of all."""
+    """Return an error's text with the nearest name, or all if few."""
     names = list(known)
     meant = nearest_name(name, names)
     listed = f"; expected one of {', '.join(names)}" if len(names) <= MOST_LISTED else ""
