@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..concurrency import run_off_loop
+from ..errors import ConfigError
 from ..ledger.segments import Session
 from ..ledger.stores import Store
 from .account import Account
-from .bills import Bill, RequestUsage, read_whole_usage
+from .bills import Bill, RequestUsage, is_report, read_whole_usage
 from .decision import is_cold
 from .request import Request, RequestReader
 from .result import CompressResult
@@ -39,7 +40,16 @@ class Billing:
         return account.bill
 
     def record(self, answer: Any, session_id: str | None) -> Bill:
-        """Add the usage of a provider's answer; return the bill."""
+        """Add the usage of a provider's answer; return the bill.
+
+        Raises:
+            ConfigError: `answer` is neither None nor an answer nor a usage.
+        """
+        if not is_report(answer):
+            raise ConfigError(
+                f"answer is {type(answer).__name__}; expected a provider's response, its usage, or "
+                "None"
+            )
         usage = read_whole_usage(answer)
         state = self._state(session_id)
         account = state.account

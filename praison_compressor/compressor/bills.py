@@ -151,10 +151,32 @@ def field_of(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
+_REPORT_FIELDS = {
+    # A response or a stream's event.
+    *("choices", "content", "output", "response", "type", "usage", "_hidden_params"),
+    # A usage.
+    *("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"),
+}
+"""Fields of which each answer or usage has at least one."""
+
+
+def is_report(answer: Any) -> bool:
+    """Return whether a value is an answer, a usage, or None."""
+    answer = _last_part(answer)
+    if answer is None or isinstance(answer, dict):
+        return answer is None or not _REPORT_FIELDS.isdisjoint(answer)
+    return any(hasattr(answer, name) for name in _REPORT_FIELDS)
+
+
+def _last_part(answer: Any) -> Any:
+    if isinstance(answer, tuple):  # text, calls, response
+        return answer[-1] if answer else None
+    return answer
+
+
 def read_usage(answer: Any) -> RequestUsage | None:
     """Return the usage in an answer or a stream's piece, or None."""
-    if isinstance(answer, tuple):  # text, calls, response
-        answer = answer[-1] if answer else None
+    answer = _last_part(answer)
     # A Responses event holds the response. If the request did not ask for usage, litellm keeps the
     # usage of Anthropic's answer in `_hidden_params`.
     for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):

@@ -202,7 +202,8 @@ class ContextCompressor:
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
         unread: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        name = options.get("session_id") or self.session_id
+        asked = options.get("session_id")
+        name = asked if isinstance(asked, str) and asked else self.session_id
         return CompressResult(unread, "full", size, size, name, None, None)
 
     def preview(
@@ -211,8 +212,8 @@ class ContextCompressor:
         """Return what `compress` would keep, mask and summarize; record nothing.
 
         The next `compress` of the same transcript and options commits exactly what the preview
-        shows. The options `keep`, `since` and `until` may be omitted. With `write` a model writes
-        the summaries now.
+        shows. That call may omit `keep`, `since` and `until`. With `write` a model writes the
+        summaries now.
 
         Raises:
             CompressorError: as `compress` would.
@@ -247,8 +248,12 @@ class ContextCompressor:
         """Add the last request's usage to the session's bill; return the bill.
 
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
-        dictionary of the same shape. `close` writes the bill to the store; so does every call after
-        30 seconds, or after 10 % more requests.
+        dictionary of the same shape. None or an answer without a usage, as most pieces of a
+        stream, leaves the bill unchanged. `close` writes the bill to the store; so does every call
+        after 30 seconds, or after 10 % more requests.
+
+        Raises:
+            ConfigError: `answer` is neither an answer nor a usage nor None.
         """
         return self._billing.record(answer, session_id)
 
@@ -358,7 +363,7 @@ class ContextCompressor:
         """
         return self._stored.undo(session_id)
 
-    def save_all(self) -> int:
+    def save_transcripts(self) -> int:
         """Save the last transcript of every session; return how many were recorded.
 
         A session that was compressed or partly forgotten after its last transcript is skipped.
@@ -376,6 +381,6 @@ class ContextCompressor:
         A failure of the store is logged.
         """
         self._background.close()
-        self.save_all()
+        self.save_transcripts()
         self._billing.save_all()
         self.store.close()

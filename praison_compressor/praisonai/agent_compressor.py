@@ -283,7 +283,7 @@ class AgentCompressor:
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             compressor = self.for_model()
             return sum([c.journal.record(compressor) for c in self._conversations.newest()])
-        return self.for_model().save_all()
+        return self.for_model().save_transcripts()
 
     def forget(self, target: str | None = None) -> Forgotten:
         """Remove a session or a message from the ledger.

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import Balance, ContextCompressor, MemoryStore, StoreUnavailable, open_store
+from praison_compressor import (
+    Balance,
+    ConfigError,
+    ContextCompressor,
+    MemoryStore,
+    StoreUnavailable,
+    open_store,
+)
 from praison_compressor.compressor.account import Account
 from praison_compressor.compressor.billing import uncompressed_usage
 from praison_compressor.compressor.bills import Bill, RequestUsage, read_whole_usage
@@ -93,6 +100,28 @@ def test_a_model_without_a_price_has_a_bill_in_tokens():
     bill = ours.record_usage(usage(900), session_id="s")
     assert (bill.usage.prompt_tokens, bill.cost, bill.total) == (900, None, None)
     assert ours.record_usage(None, session_id="s") == bill
+
+
+@pytest.mark.parametrize(
+    "answer", [None, (), {"usage": None}, {"choices": []}, SimpleNamespace(output=[])]
+)
+def test_an_answer_without_usage_leaves_the_bill_as_it_is(answer):
+    """A stream's piece, or a provider that reports no usage, changes no bill and ends no loop."""
+    ours = compressing.compressor()
+    bill = ours.record_usage(usage(900), session_id="s")
+    assert ours.record_usage(answer, session_id="s") == bill
+
+
+@pytest.mark.parametrize(
+    "answer", [5, "usage", True, {"foo": 1}, {}, [usage(900)], ("a", 5), object()]
+)
+def test_a_value_that_is_no_answer_is_refused(answer):
+    """A value that is neither an answer nor a usage is a ConfigError; the bill is unchanged."""
+    ours = compressing.compressor()
+    bill = ours.record_usage(usage(900), session_id="s")
+    with pytest.raises(ConfigError, match=r"^answer is \w+; expected a provider's response"):
+        ours.record_usage(answer, session_id="s")
+    assert ours.bill("s") == bill
 
 
 CHAT = {"prompt_tokens": 9, "completion_tokens": 2}

@@ -263,6 +263,15 @@ def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
     assert view[:2] == messages[:2]
 
 
+@pytest.mark.parametrize("session_id", [7, "", None])
+def test_a_fallback_view_has_a_session_id_that_is_a_text(session_id):
+    """A refused session id is no result's; the compressor's own takes its place."""
+    ours = ContextCompressor(SMALL)
+    asked: Any = {"session_id": session_id}
+    nothing: Any = None
+    assert ours.fallback_view(nothing, **asked).session_id == ours.session_id
+
+
 @pytest.mark.parametrize("logged", [None, LedgerError("the disk is gone")])
 def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
     """A ledger that cannot be read is logged once until it can be read again."""

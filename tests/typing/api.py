@@ -84,7 +84,7 @@ async def use(compressor: ours.ContextCompressor, messages: list[Message]) -> li
     segments: tuple[ours.Segment, ...] = result.segments
     resumed: ours.CompressResult = compressor.resume("research-42", target_tokens=4_000)
     saved: bool = compressor.save(messages, session_id="research-42")
-    count: int = compressor.save_all()
+    count: int = compressor.save_transcripts()
     view: list[Message] = compressor.fallback_view(messages, session_id="research-42").messages
     whole: list[Message] = compressor.verbatim(view, session_id="research-42")
     print(numbers, status, method, ids, cost, segments, resumed, saved, count)
