@@ -22,7 +22,7 @@ from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.view import View
 from .choices import new_keeps, new_references
-from .decision import FIXED, SKIP_WORDS, Decision
+from .decision import SKIP_WORDS, Decision
 from .plan_texts import PlanTexts
 from .projection import Projector, skeleton_of
 from .request import SessionKey
@@ -64,7 +64,9 @@ class Committer:
             self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
             raise
         after = self.projector.look_again(view, session)
-        result = result_of(decision.request, after, self.tokens, before=view.session, texts=texts)
+        result = result_of(
+            decision.request, after, self.tokens, session_before=view.session, texts=texts
+        )
         self.emit(committed_event(view, result, time.monotonic() - started))
         return result
 
@@ -77,9 +79,9 @@ class Committer:
         dropped = await asyncio.to_thread(self.dropped_messages, decision)
         # Previewed texts are not used if the archive now drops more messages: the texts may
         # reference these messages.
-        shown = decision.texts if dropped <= (decision.dropped or frozenset()) else ()
+        reused_texts = decision.texts if dropped <= (decision.dropped or frozenset()) else ()
         decision = replace(decision, dropped=dropped)
-        texts = shown or await self.plan_texts.write(decision)
+        texts = reused_texts or await self.plan_texts.write(decision)
         unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(unreported, texts)
         try:
@@ -87,7 +89,7 @@ class Committer:
         except BaseException:
             # If previewed texts were used, the preview keeps the texts and their cost for the next
             # try.
-            cost = Usage() if shown else usage_of(texts)
+            cost = Usage() if reused_texts else usage_of(texts)
             self.sessions.add_unreported_usage(key, unreported + cost)
             raise
         self.sessions.end_preview_and_placeholder(key, texts)
@@ -118,11 +120,11 @@ class Committer:
     def report_skip(self, decision: Decision) -> None:
         """Report once why a compression is skipped or cannot reach the trigger.
 
-        FIXED is reported once in a session, every other reason once in an epoch.
+        "fixed part" is reported once in a session, every other reason once in an epoch.
         """
         view, reason, session = decision.view, decision.reason, decision.view.session
         trigger = decision.request.budget.trigger
-        epoch = "" if reason == FIXED else session.tip
+        epoch = "" if reason == "fixed part" else session.tip
         if reason in SKIP_WORDS and self.sessions.report_once(session.key, reason, epoch):
             numbers = {"tokens": view.size(), "trigger": trigger}
             self.emit(Event("skipped", session.id, {"reason": reason, **numbers}))
@@ -159,13 +161,13 @@ def started_event(decision: Decision) -> Event:
     return Event("started", view.session.id, numbers)
 
 
-def committed_event(before: View, result: CompressResult, seconds: float) -> Event:
+def committed_event(view: View, result: CompressResult, seconds: float) -> Event:
     """Return the event of a compression that was recorded."""
     return Event(
         "committed",
-        before.session.id,
+        view.session.id,
         {
-            "tokens_before": before.size(),
+            "tokens_before": view.size(),
             "tokens_after": result.tokens_after,
             "method": result.summary_method,
             "status": result.context_status,

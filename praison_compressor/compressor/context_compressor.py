@@ -30,7 +30,7 @@ from .pipeline import Pipeline
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
 from .projection import Projector
-from .request import Mode, Options, RequestReader, check_argument, check_constructor
+from .request import Options, RequestReader, check_argument, check_constructor
 from .result import CompressResult
 from .session_states import SessionStates
 from .stored_sessions import StoredSessions, default_store
@@ -191,7 +191,7 @@ class ContextCompressor:
             logged: a failure that the caller logged; it is not logged again.
         """
         try:
-            request = self._requests.read(messages, options, Mode.READ_ONLY)
+            request = self._requests.read(messages, options, "read only")
             return self._pipeline.fallback_view(request, logged)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
@@ -218,7 +218,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._requests.read(messages, options, Mode.READ_ONLY)
+        request = self._requests.read(messages, options, "read only")
         return self._pipeline.preview(request, write=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
@@ -227,7 +227,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        return self._pipeline.context_use(self._requests.read(messages, options, Mode.READ_ONLY))
+        return self._pipeline.context_use(self._requests.read(messages, options, "read only"))
 
     def summarize_if_cold(
         self, messages: Sequence[Any] | None = None, **options: Unpack[Options]
@@ -241,7 +241,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._requests.read(messages or (), options, Mode.BACKGROUND)
+        request = self._requests.read(messages or (), options, "background")
         return self._pipeline.summarize_if_cold(request)
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
@@ -305,7 +305,7 @@ class ContextCompressor:
         """
         messages = self._stored.transcript(session_id)
         options: Options = {"session_id": session_id, "target_tokens": target_tokens}
-        request = self._requests.read(messages, options, Mode.READ_ONLY)
+        request = self._requests.read(messages, options, "read only")
         wanted = request.budget.trigger if target_tokens is None else target_tokens
         if self.tokens.messages(messages) <= wanted:
             return self._pipeline.verbatim_result(request)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Literal, get_args
 
 from ..config import HOUR_SECONDS, CompressorConfig
 from ..ledger.segments import Session
@@ -20,29 +20,24 @@ from ..view.plan import is_due, plan, plan_range
 from ..view.renderer import ResultRenderer
 from ..view.view import View
 from .choices import new_keeps, new_references, requested_references, resolve_choices
-from .request import Mode, Request
+from .request import Request
 
 SOFT_RATIO = 0.85
 """Share of the trigger above which the background begins a summary."""
 
-Reason = Literal["due", "asked", "cold cache", "fits", "fixed part", "no gain", "price", "veto"]
-"""Why a view is compressed (the first three), or not."""
+Cause = Literal["due", "asked", "cold cache"]
+"""Why a view is compressed."""
 
-DUE: Final = "due"
-ASKED: Final = "asked"
-COLD: Final = "cold cache"
-FITS: Final = "fits"
-"""No compression is due."""
-FIXED: Final = "fixed part"
-NO_GAIN: Final = "no gain"
-PRICE: Final = "price"
-VETO: Final = "veto"
+SkipReason = Literal["fits", "fixed part", "no gain", "price", "veto"]
+"""Why a view is not compressed; "fits": no compression is due."""
+
+Reason = Cause | SkipReason
 
 SKIP_WORDS: Mapping[Reason, str] = {
-    FIXED: "what cannot be dropped takes more than the trigger",
-    NO_GAIN: "a compression would free too little",
-    PRICE: "a compression costs more than it saves yet",
-    VETO: "a hook refused the compression",
+    "fixed part": "what cannot be dropped takes more than the trigger",
+    "no gain": "a compression would free too little",
+    "price": "a compression costs more than it saves yet",
+    "veto": "a hook refused the compression",
 }
 """Why a due compression is not done, in words."""
 
@@ -56,7 +51,7 @@ class Decision:
     plan: Plan
     """The plan is empty without a compression."""
     reason: Reason
-    """DUE, ASKED or COLD if the view is compressed; another reason if not."""
+    """A `Cause` if the view is compressed, else a `SkipReason`."""
     texts: tuple[SegmentText, ...] = ()
     """The plan's summaries; () until they are written."""
     dropped: frozenset[int] | None = None
@@ -66,12 +61,17 @@ class Decision:
     @property
     def is_compression(self) -> bool:
         """Whether the view is compressed now."""
-        return self.reason in (DUE, ASKED, COLD)
+        return self.reason in get_args(Cause)
 
     @classmethod
-    def without(cls, request: Request, view: View, reason: Reason) -> Decision:
-        """Return a decision with an empty plan."""
-        return cls(request, view, Plan(len(view.tokens), view.size()), reason)
+    def without(cls, request: Request, view: View, reason: SkipReason) -> Decision:
+        """Return the decision not to compress."""
+        return cls(request, view, empty_plan(view), reason)
+
+
+def empty_plan(view: View) -> Plan:
+    """Return a plan that replaces no message."""
+    return Plan(len(view.tokens), view.size())
 
 
 @dataclass(frozen=True)
@@ -84,20 +84,20 @@ class RememberedPreview:
     """Future reference -> index of its message in the transcript."""
 
     @classmethod
-    def of(cls, decision: Decision, before: RememberedPreview | None) -> RememberedPreview:
-        """Return a decision's preview; `before` is the session's previous preview."""
+    def of(cls, decision: Decision, earlier: RememberedPreview | None) -> RememberedPreview:
+        """Return a decision's preview; `earlier` is the session's previous preview."""
         request, view = decision.request, decision.view
-        resolved = resolve_choices(request, view, before.references_in(view) if before else {})
+        resolved = resolve_choices(request, view, earlier.references_in(view) if earlier else {})
         references = new_references(view, decision.plan)
         references |= requested_references(request, resolved, view)
         return cls(replace(decision, request=resolved), references)
 
     def _is_valid_for(self, view: View) -> bool:
         """Return whether the transcript only grew and the ledger is unchanged."""
-        before, now = self.decision.view, view.session
-        if now.id != before.session.id or not now.is_unchanged_since(before.session):
+        previewed, session = self.decision.view, view.session
+        if session.id != previewed.session.id or not session.is_unchanged_since(previewed.session):
             return False
-        return view.digests[: len(before.digests)] == before.digests
+        return view.digests[: len(previewed.digests)] == previewed.digests
 
     def references_in(self, view: View) -> Mapping[str, int]:
         """Return the references that the preview showed; none if outdated."""
@@ -105,15 +105,15 @@ class RememberedPreview:
 
     def is_committed_by(self, request: Request, view: View) -> bool:
         """Return whether the request commits what the preview showed."""
-        if request.mode is not Mode.COMMIT or not self._is_valid_for(view):
+        if request.mode != "commit" or not self._is_valid_for(view):
             return False
         previewed = self.decision.request
-        shown, asked = (
+        previewed_options, options = (
             (replace(r.budget, costs=None), r.force, r.instructions_digest, r.pinned)
             for r in (previewed, request)
         )
-        if shown != asked or not request.has_choices:
-            return shown == asked
+        if previewed_options != options or not request.has_choices:
+            return previewed_options == options
         return resolve_choices(request, view, self.references).choices == previewed.choices
 
 
@@ -136,8 +136,10 @@ def decide(
     )
     planned = (plan_range if request.has_range else plan)(view, budget, renderer)
     if planned is not None and _is_worth_its_price(view, planned, budget):
-        cause: Reason = ASKED if request.wants_compression else COLD if is_only_cold else DUE
-        return Decision(request, view, planned, cause)
+        cause: Cause = "cold cache" if is_only_cold else "due"
+        return Decision(request, view, planned, "asked" if request.wants_compression else cause)
+    if any(new_keeps(view)):  # a commit records the user's choice
+        return Decision(request, view, empty_plan(view), "asked")
     return Decision.without(request, view, _reason_without_plan(view, budget, planned))
 
 
@@ -147,14 +149,12 @@ def _is_worth_its_price(view: View, planned: Plan, budget: Budget) -> bool:
     return is_urgent or budget.costs is None or balance_of(view, planned, budget.costs).pays
 
 
-def _reason_without_plan(view: View, budget: Budget, planned: Plan | None) -> Reason:
-    if any(new_keeps(view)):
-        return ASKED  # a commit records the user's choice
+def _reason_without_plan(view: View, budget: Budget, planned: Plan | None) -> SkipReason:
     if view.fixed_tokens() > budget.trigger:
-        return FIXED
+        return "fixed part"
     if planned is not None:
-        return PRICE
-    return NO_GAIN if is_due(view, budget) else FITS
+        return "price"
+    return "no gain" if is_due(view, budget) else "fits"
 
 
 def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
@@ -174,7 +174,7 @@ def quiet_limit(request: Request, session: Session, *, is_busy: bool) -> int:
     """Return the tokens up to which a growing view needs no decision."""
     if is_busy:  # while a summary is written, send all messages that fit
         return request.budget.limit
-    return trigger_of(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)
+    return trigger_of(request, session, SOFT_RATIO if request.mode == "background" else 1.0)
 
 
 # -------------------------------------------------------------- prices

@@ -20,15 +20,13 @@ from ..concurrency import run
 from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
 from ..ledger.segments import Session
 from ..tokens.counter import TokenCounter
-from ..view.masks import shorten_messages
+from ..view.masks import shorten_fixed, shorten_messages
 from ..view.view import View
 from .background import Background
 from .billing import Billing
 from .commit import Committer, is_inside_hook
 from .decision import (
-    FITS,
     SOFT_RATIO,
-    VETO,
     Decision,
     RememberedPreview,
     decide,
@@ -39,7 +37,7 @@ from .lease import hold_session
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector, last_turn_of
-from .request import Mode, Request
+from .request import Request
 from .result import CompressResult, result_of
 from .session_states import SessionStates
 from .stored_sessions import StoredSessions
@@ -71,16 +69,14 @@ class Pipeline:
     async def compress(self, request: Request) -> CompressResult:
         """Return the request's result; read and count in other threads."""
         session, answer = await asyncio.to_thread(self._answer, request)
-        if isinstance(answer, Decision):
-            answer = await self._carry_out(answer)
-        return self._add_bill_and_tools(request, session, answer)
+        result = await self._carry_out(answer) if isinstance(answer, Decision) else answer
+        return self._add_bill_and_tools(request, session, result)
 
     def compress_sync(self, request: Request) -> CompressResult:
         """Return the request's result, also from inside an event loop."""
         session, answer = self._answer(request)
-        if isinstance(answer, Decision):
-            answer = run(self._carry_out(answer))
-        return self._add_bill_and_tools(request, session, answer)
+        result = run(self._carry_out(answer)) if isinstance(answer, Decision) else answer
+        return self._add_bill_and_tools(request, session, result)
 
     def _answer(self, request: Request) -> tuple[Session, CompressResult | Decision]:
         """Return the session, with the result or the compression that is due."""
@@ -100,13 +96,14 @@ class Pipeline:
 
     def _answer_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
         """Read all messages; return the result or the compression that is due."""
-        view, previewed = self._look(request, session)
+        previewed = self.sessions.state(session.key).previewed
+        view = self.projector.look(request, session, previewed)
         # Signed thinking is valid only behind an unchanged prefix: the background must not change
         # the prefix while a turn runs.
-        if request.mode is Mode.BACKGROUND and not view.signed_tokens:
+        if request.mode == "background" and not view.signed_tokens:
             return self._answer_now(request, view)
         decision = decide(request, view, self.projector.renderer, previewed)
-        if request.mode is Mode.READ_ONLY:
+        if request.mode == "read only":
             return self._apply_unrecorded(decision)
         self.committer.report_skip(decision)
         if not decision.is_compression:
@@ -139,10 +136,10 @@ class Pipeline:
 
     def _refuse(self, due: Decision) -> CompressResult:
         """Return the result without the compression that the hook refused."""
-        self.committer.report_skip(replace(due, reason=VETO))
+        self.committer.report_skip(replace(due, reason="veto"))
         fits = due.view.size() <= due.request.budget.limit
-        shown = due.view if fits else self.plan_texts.apply_without_model(due)
-        return replace(self._remember_view(due.request, shown), vetoed=True)
+        sent_view = due.view if fits else self.plan_texts.apply_without_model(due)
+        return replace(self._remember_view(due.request, sent_view), vetoed=True)
 
     def _remember_view(self, request: Request, view: View) -> CompressResult:
         result = result_of(request, view, self.tokens)
@@ -162,9 +159,9 @@ class Pipeline:
 
     # -------------------------------------------------------------- look and decide
 
-    def _look(self, request: Request, session: Session) -> tuple[View, RememberedPreview | None]:
+    def _look(self, request: Request, session: Session) -> View:
         previewed = self.sessions.state(session.key).previewed
-        return self.projector.look(request, session, previewed), previewed
+        return self.projector.look(request, session, previewed)
 
     def _refresh(self, decision: Decision) -> Decision:
         """Return the decision; after another writer's commit, a new decision."""
@@ -184,7 +181,7 @@ class Pipeline:
 
     def context_use(self, request: Request) -> ContextUse:
         """Return the window's tokens by part."""
-        view, _ = self._look(request, self.projector.open(request))
+        view = self._look(request, self.projector.open(request))
         return context_use_of(request, view, self.tokens)
 
     def _apply_unrecorded(self, decision: Decision) -> CompressResult:
@@ -205,7 +202,8 @@ class Pipeline:
         session = self.projector.open(request)
         request = replace(request, is_cold=self.billing.is_cold(request, session))
         request = self._with_prices(request, session)
-        view, previewed = self._look(request, session)
+        previewed = self.sessions.state(session.key).previewed
+        view = self.projector.look(request, session, previewed)
         decision = decide(request, view, self.projector.renderer)
         decision = replace(decision, dropped=self.committer.dropped_messages(decision))
         jobs = decision.plan.jobs
@@ -215,8 +213,8 @@ class Pipeline:
         if jobs and (write or all(find_paid(decision, job, previewed) for job in by_model)):
             texts = run(self.plan_texts.write(decision, previewed))
             decision = replace(decision, texts=texts)
-        shown = RememberedPreview.of(decision, previewed) if decision.is_compression else None
-        self.sessions.remember_preview(session.key, shown, decision.texts)
+        newest = RememberedPreview.of(decision, previewed) if decision.is_compression else None
+        self.sessions.remember_preview(session.key, newest, decision.texts)
         new = self.plan_texts.make_segments(decision)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
 
@@ -227,26 +225,26 @@ class Pipeline:
         is_busy = self.background.is_busy(view.session.key)
         decision = self._choose_now(request, view, is_busy=is_busy)
         self.committer.report_skip(decision)
-        shown = decision.view
-        if decision.is_compression and shown is view and not decision.plan.jobs:
+        sent_view = decision.view
+        if decision.is_compression and sent_view is view and not decision.plan.jobs:
             return self._commit_masks(decision)
         if decision.is_compression and view.size() > request.budget.limit:
-            shown = self._hold_placeholder(decision)
+            sent_view = self._hold_placeholder(decision)
         if view.size() > quiet_limit(request, view.session, is_busy=is_busy):
             early = functools.partial(self._write_early, request, view)
             self.background.start(view.session.key, early)
-        return self._remember_view(request, shown)
+        return self._remember_view(request, sent_view)
 
     def _choose_now(self, request: Request, view: View, *, is_busy: bool) -> Decision:
         """Return the decision; its view has the placeholder if that is needed."""
         limit = request.budget.limit
         # While a summary is written, messages that fit are sent: the provider's cache stays warm.
         if is_busy and view.size() <= limit:
-            return Decision.without(request, view, FITS)
+            return Decision.without(request, view, "fits")
         held = view if view.size() <= limit else self._with_placeholder(view)
         if held is not view:
             if held.size() <= limit:
-                return Decision.without(request, held, FITS)
+                return Decision.without(request, held, "fits")
             with contextlib.suppress(BudgetTooSmall):
                 more = decide(request, held, self.projector.renderer)
                 if more.is_compression:
@@ -281,7 +279,7 @@ class Pipeline:
 
     async def _write_early(self, request: Request, view: View) -> None:
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
-        early = replace(request, budget=soft, mode=Mode.COMMIT)
+        early = replace(request, budget=soft, mode="commit")
         due = await asyncio.to_thread(decide, early, view, self.projector.renderer)
         if not due.is_compression:
             return
@@ -306,7 +304,7 @@ class Pipeline:
         last_turn = self.sessions.state(session.key).last_turn
         messages = request.messages or self.stored.newest_messages(session, last_turn)
         cold = replace(request, is_cold=True, messages=messages)
-        view, _ = self._look(cold, session)
+        view = self._look(cold, session)
         early = functools.partial(self._write_early, cold, view)
         is_above = view.size() > trigger_of(cold, session)
         return is_above and self.background.start(session.key, early)
@@ -334,7 +332,7 @@ class Pipeline:
             return self._fallback_view(request, nothing)
 
     def _fallback_view(self, request: Request, session: Session) -> CompressResult:
-        view, _ = self._look(request, session)
+        view = self._look(request, session)
         try:
             return self._apply_unrecorded(decide(request, view, self.projector.renderer))
         except BudgetTooSmall as error:
@@ -344,17 +342,14 @@ class Pipeline:
 
     def _shorten(self, request: Request, view: View) -> View:
         """Return the view with shortened fixed messages, or only these messages."""
-        limit = request.budget.limit
-        count = self.tokens.messages
-        pairs = zip(view.caller_messages, view.replaceable, strict=True)
-        kept = [message for message, replaceable in pairs if not replaceable]
-        cut = shorten_messages(kept, int(limit * SHORTENED_SHARE), count)
-        shorter = dict(zip(map(id, kept), cut, strict=True))
-        messages = [shorter.get(id(message), message) for message in view.caller_messages]
+        limit, count = request.budget.limit, self.tokens.messages
+        most = int(limit * SHORTENED_SHARE)
+        messages = shorten_fixed(view.caller_messages, view.replaceable, most, count)
         with contextlib.suppress(BudgetTooSmall):
             shorter_request = replace(request, messages=messages)
             short = self.projector.look(shorter_request, view.session)
             decision = decide(shorter_request, short, self.projector.renderer)
             return self.plan_texts.apply_without_model(decision)
-        alone = replace(request, messages=shorten_messages(kept, limit, count))
+        fixed = [view.caller_messages[index] for index in view.fixed()]
+        alone = replace(request, messages=shorten_messages(fixed, limit, count))
         return replace(self.projector.look(alone, view.session), segments=())

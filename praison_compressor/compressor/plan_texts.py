@@ -132,11 +132,11 @@ def _paid_texts(decision: Decision, previewed: RememberedPreview | None) -> Iter
     """Yield the texts of models: the preview's, then undone texts, newest first."""
     dropped, entries = decision.dropped or frozenset(), decision.view.session.entries
     if previewed is not None and dropped <= (previewed.decision.dropped or frozenset()):
-        shown = previewed.decision
-        for job, text in zip(shown.plan.jobs, shown.texts, strict=False):
+        earlier = previewed.decision
+        for job, text in zip(earlier.plan.jobs, earlier.texts, strict=False):
             if text.method == "model":
-                run = shown.view.digests[job.start : job.end]
-                yield run, shown.request.instructions_digest, text
+                run = earlier.view.digests[job.start : job.end]
+                yield run, earlier.request.instructions_digest, text
     if dropped:
         return
     undone = undone_hashes(entries)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 from ..config import (
     NAME,
@@ -48,15 +47,13 @@ class Options(TypedDict, total=False):
     until: str | int | None
 
 
-class Mode(Enum):
-    """What a request records, and who waits for the model."""
+Mode = Literal["commit", "background", "read only"]
+"""What a request records, and who waits for the model.
 
-    COMMIT = "commit"
-    """Commits are recorded; the caller waits for the model."""
-    BACKGROUND = "background"
-    """Commits are recorded; summaries are written off the request path."""
-    READ_ONLY = "read only"
-    """Nothing is recorded. Only a preview with `write` asks a model."""
+"commit": commits are recorded; the caller waits for the model. "background": commits are recorded;
+summaries are written off the request path. "read only": nothing is recorded; only a preview with
+`write` asks a model.
+"""
 
 
 SessionKey = tuple[str, str]
@@ -108,7 +105,7 @@ class Request:
     @property
     def is_recorded(self) -> bool:
         """Whether the session remembers this request."""
-        return self.mode is not Mode.READ_ONLY
+        return self.mode != "read only"
 
     @property
     def has_range(self) -> bool:
@@ -158,11 +155,11 @@ class RequestReader:
         wants_compression = bool(options.get("force") or options.get("keep")) or is_bounded
         in_background = config.background and has_model and not wants_compression
         if mode is None and not options.get("extends", True):
-            mode = Mode.READ_ONLY
+            mode = "read only"
         name = getattr(self.summarizer, "model", None)  # a user's object may have any type here
         return Request(
             messages=list(as_list(messages)),
-            mode=mode or (Mode.BACKGROUND if in_background else Mode.COMMIT),
+            mode=mode or ("background" if in_background else "commit"),
             config=config,
             budget=replace(budget, has_model=has_model),
             key=(config.namespace, options.get("session_id") or self.session_id),
@@ -204,7 +201,7 @@ class RequestReader:
 
     def read_only(self, messages: Sequence[Any], session_id: str | None) -> Request:
         """Return a request that records nothing."""
-        return self.read(messages, {"session_id": session_id}, Mode.READ_ONLY)
+        return self.read(messages, {"session_id": session_id}, "read only")
 
     def key(self, session_id: str | None) -> SessionKey:
         """Return the namespace and the session id of a call."""

@@ -107,21 +107,21 @@ def result_of(
     view: View,
     tokens: TokenCounter,
     *,
-    before: Session | None = None,
+    session_before: Session | None = None,
     texts: Sequence[SegmentText] = (),
     is_shortened: bool = False,
 ) -> CompressResult:
     """Return the result with a view.
 
     Args:
-        before: the session before this call's commit; None: nothing was committed.
+        session_before: the session before this call's commit; None: nothing was committed.
         texts: the summaries that this call's commit recorded.
         is_shortened: whether fixed messages were shortened; the status is then at least "masked".
     """
     segments = view.summaries()
     masked = len(view.all_tiles) - len(segments)
-    entries = view.session.entries
-    new = [entry.segment for entry in entries[len(before.entries) :]] if before else []
+    entries = view.session.entries[len(session_before.entries) :] if session_before else ()
+    new = [entry.segment for entry in entries]
     summaries = [segment for segment in new if segment.kind == "summary"]
     return CompressResult(
         messages=view.messages(),
@@ -130,7 +130,7 @@ def result_of(
         tokens_after=view.size() + view.pinned_tokens() + tokens.messages([]),
         session_id=view.session.tip,
         parent_session_id=view.session.parent,
-        summary_method=_summary_method(view, texts, before),
+        summary_method=_summary_method(view, texts, session_before),
         usage=usage_of(texts),
         # Copies, because an application may edit its result.
         segments=tuple(replace(s, rendered=to_plain(s.rendered)) for s in segments),
@@ -156,9 +156,9 @@ def add_cost(unreported: Usage, texts: Sequence[SegmentText]) -> tuple[SegmentTe
 
 
 def _summary_method(
-    view: View, texts: Sequence[SegmentText], before: Session | None
+    view: View, texts: Sequence[SegmentText], session_before: Session | None
 ) -> SummaryMethod | None:
-    earlier = [entry.segment.rendered for entry in before.entries] if before else []
+    earlier = [entry.segment.rendered for entry in session_before.entries] if session_before else []
     methods = {text.method for text in texts if text.message not in earlier}
     if methods:
         return "model" if "model" in methods else "static"

@@ -188,8 +188,8 @@ class SessionStates:
     ) -> None:
         """Remember a preview; charge the previous one's unused texts."""
         with self._lock:
-            before = self.state(key).previewed
-            texts = () if before is None else before.decision.texts
+            earlier = self.state(key).previewed
+            texts = () if earlier is None else earlier.decision.texts
             unused = [t for t in texts if not any(t is u for u in used)]
             self.add_unreported_usage(key, usage_of(unused))
             self._change(key, previewed=previewed)

@@ -378,6 +378,15 @@ def shorten_messages(
     return _cut_evenly(shortened, every, limit, count, cut_calls)
 
 
+def shorten_fixed(
+    messages: Sequence[Message], replaceable: Sequence[bool], limit: int, count: CountMessages
+) -> list[Message]:
+    """Return the messages, those not replaceable cut to fit `limit` tokens."""
+    pairs = list(zip(messages, replaceable, strict=True))
+    shorter = iter(shorten_messages([m for m, is_one in pairs if not is_one], limit, count))
+    return [message if is_one else next(shorter) for message, is_one in pairs]
+
+
 def _cut_evenly(
     messages: Sequence[Message],
     targets: Collection[int],

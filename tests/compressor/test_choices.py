@@ -80,6 +80,18 @@ def test_a_preview_for_another_size_is_written_again():
     assert (result.summary_method, len(model.requests)) == ("model", 2)
 
 
+def test_a_kept_message_alone_is_a_compression_without_summaries():
+    """In a view that cannot be compressed `keep` is recorded, and only once."""
+    ours, short = ours_of(), coding_turns(3)
+    seen = ours.preview(short, session_id="s", keep=(3,))
+    assert (seen.would_compress, seen.reason, seen.new_masks) == (True, "asked", 0)
+    result = ours.compress_sync(short, session_id="s", keep=(3,))
+    assert (result.messages, result.segments) == (short, ())
+    again = ours.preview(short, session_id="s")
+    assert (again.would_compress, again.reason) == (False, "fits")
+    assert again.user_kept
+
+
 def test_a_preview_gives_the_reason_of_its_decision():
     """`reason` says why a compression is due, or is not."""
     ours = ours_of(context_window=40_000)
