@@ -10,10 +10,33 @@ CompressorError
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-TESTED_HOSTS = "1.7.4", "1.7.17"
-"""The oldest and the newest praisonaiagents in our tests."""
+FailureKind = Literal[
+    "timeout", "auth", "quota", "context", "network", "refused", "provider", "rejected"
+]
+"""How a model failed.
+
+"refused": it would refuse a retry too, as it does an unknown model or an invalid request.
+"provider": any other failure of the provider. "rejected": its answer is no usable summary.
+"""
+
+RejectionReason = Literal[
+    "no text",
+    "empty",
+    "too long",
+    "refusal",
+    "echo",
+    "cut off",
+    "error text",
+    "tool call",
+    "unfinished JSON",
+    "no order",
+    "not smaller",
+    "unrelated",
+    "repetition",
+]
+"""Why a model's answer is no usable summary."""
 
 
 class CompressorError(Exception):
@@ -70,15 +93,9 @@ class HostMoved(CompressorError):
     `seam` is the dotted name. `install()` raises this before any agent runs.
     """
 
-    def __init__(self, seam: str, wanted: str) -> None:
-        from importlib.metadata import version  # half of the package's import time
-
+    def __init__(self, seam: str, message: str) -> None:
         self.seam = seam
-        oldest, newest = TESTED_HOSTS
-        super().__init__(
-            f"praisonaiagents {version('praisonaiagents')} has no {wanted} at {seam}; take a newer "
-            f"praison-compressor, or a praisonaiagents from {oldest} to {newest}"
-        )
+        super().__init__(message)
 
 
 class NothingShorter(CompressorError):
@@ -96,16 +113,18 @@ class NothingShorter(CompressorError):
 class SummaryError(CompressorError):
     """No usable summary came back."""
 
+    kind: FailureKind = "provider"
+    """How the model failed."""
+
 
 class SummarizerUnavailable(SummaryError):
     """The auxiliary model did not answer.
 
-    `kind` is one of "timeout", "auth", "quota", "context", "network", "refused", "provider".
     `retry_after` is the wait in seconds that the provider asked for, or None.
     """
 
     def __init__(
-        self, message: str, *, kind: str = "provider", retry_after: float | None = None
+        self, message: str, *, kind: FailureKind = "provider", retry_after: float | None = None
     ) -> None:
         self.kind = kind
         self.retry_after = retry_after
@@ -113,13 +132,11 @@ class SummarizerUnavailable(SummaryError):
 
 
 class SummaryRejected(SummaryError):
-    """The model's answer is no usable summary.
+    """The model's answer is no usable summary."""
 
-    `reason` is one of "no text", "empty", "too long", "refusal", "echo", "cut off", "error text",
-    "tool call", "unfinished JSON", "no order", "not smaller", "unrelated", "repetition".
-    """
+    kind: FailureKind = "rejected"
 
-    def __init__(self, reason: str, detail: str = "") -> None:
+    def __init__(self, reason: RejectionReason, detail: str = "") -> None:
         self.reason = reason
         super().__init__(f"summary refused ({reason})" + (f": {detail}" if detail else ""))
 

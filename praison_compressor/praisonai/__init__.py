@@ -9,6 +9,7 @@ In the order in which data passes the modules:
 
 - `install`, `plugin`: switch compression on, for a process, an agent, or by configuration
 - `patches`: lists the host's names that are replaced
+- `tested_releases`: the tested releases of the host; the error for others
 - `context_param`: reads an agent's `context=`; changes the host's settings
 - `agents`: replaces methods of agents, teams and workflows; restores sessions after a restart
 - `running_turn`: tracks the turn that runs in this context
@@ -32,13 +33,14 @@ In the order in which data passes the modules:
 from __future__ import annotations
 
 from ..errors import HostMoved
+from .tested_releases import host_moved
 
 try:
     from .install import CompressorContext, Installation, install, installed, uninstall
 except ImportError as error:
     if not (error.name or "").startswith("praisonaiagents."):
         raise
-    raise HostMoved(error.name or "", f"what we import ({error})") from error
+    raise host_moved(error.name or "", f"what we import ({error})") from error
 
 __all__ = [
     "CompressorContext",

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from ..errors import HostMoved
 from . import agents, wire
 from . import bots_and_terminal as apps
+from .tested_releases import host_moved
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
@@ -151,7 +151,7 @@ def probe(
     for part, name, wanted in (*_misfits(targets), *_missing_names(reads)):
         where = _full(name).replace(":", ".")
         if not part:
-            raise HostMoved(where, wanted)
+            raise host_moved(where, wanted)
         lacking.setdefault(part, f"no {wanted} at {where}")
     return [target for target in targets if target.row.part not in lacking], lacking
 

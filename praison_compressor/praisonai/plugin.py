@@ -14,9 +14,10 @@ from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import nearest_name, unknown_name
-from ..errors import TESTED_HOSTS, ConfigError
+from ..errors import ConfigError
 from .context_param import OUR_OPTIONS, valid_options
 from .install import configure_installation
+from .tested_releases import TESTED_HOSTS
 
 logger = logging.getLogger(__name__)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..concurrency import renew_after_fork
-from .litellm_client import REFUSED
+from ..errors import FailureKind
 
 COOLDOWN_SECONDS = (60.0, 300.0, 900.0)
 """Cooldown after the first, the second and every later failure in a row."""
 
-FIRST_COOLDOWN = {"quota": 1, "auth": 2}
+FIRST_COOLDOWN: Mapping[FailureKind, int] = {"quota": 1, "auth": 2}
 """Kind of failure → index of its first cooldown; other kinds: 0."""
 
-LASTING_KINDS = {"auth", REFUSED}
+LASTING_KINDS: frozenset[FailureKind] = frozenset({"auth", "refused"})
 """A longer segment does not end the cooldown after such a failure."""
 
 RETRY_GROWTH_FACTOR = 1.5
@@ -50,7 +50,9 @@ class CircuitBreaker:
             return True
         return self._clock() >= cooldown.until or tokens >= cooldown.retry_tokens
 
-    def record_failure(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
+    def record_failure(
+        self, session_id: str, model: str | None, tokens: int, kind: FailureKind
+    ) -> float:
         """Record a failure; return the seconds of the cooldown."""
         key, now = (session_id, model), self._clock()
         with self._lock:

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from ..concurrency import fork_guard, start_thread
-from ..errors import SummarizerUnavailable
+from ..errors import FailureKind, SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..tokens.models import bare_names, model_limits
@@ -119,7 +119,7 @@ class LiteLLMSummarizer:
             raise SummarizerUnavailable(
                 f"{model}: litellm's provider {provider!r} may not send to api_base, so nothing "
                 f"was sent; name the model openai/... if {self.api_base} speaks OpenAI's protocol",
-                kind=REFUSED,
+                kind="refused",
             )
         has_key = self.api_key or litellm.api_key or litellm.openai_key
         if provider == "openai" and not has_key and "OPENAI_API_KEY" not in os.environ:
@@ -189,7 +189,7 @@ def _call_litellm(litellm: Any, request: dict[str, Any]) -> Any:
         try:
             return litellm.completion(**request)
         except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
-            is_refused = failure_of(error) == REFUSED
+            is_refused = failure_of(error) == "refused"
             adapted = _without_refused_option(request, str(error)) if is_refused else None
             if adapted is None:
                 raise
@@ -241,7 +241,7 @@ def _field_count(usage: Any, name: str) -> int:
 
 # -------------------------------------------------------------- errors
 
-_FAILURE_KINDS = (
+_FAILURE_KINDS: tuple[tuple[FailureKind, set[str]], ...] = (
     # Kind, names of error classes; the first row that fits is used.
     ("timeout", {"Timeout", "APITimeoutError", "TimeoutException", "TimeoutError"}),
     ("context", {"ContextWindowExceededError"}),
@@ -250,18 +250,16 @@ _FAILURE_KINDS = (
     # litellm raises APIConnectionError for anything unexpected.
     ("network", {"TransportError", "ConnectionError", "gaierror"}),
 )
-REFUSED = "refused"
-"""A retry would be refused too: unknown model, invalid request."""
 _REFUSAL_CLASSES = {"NotFoundError", "BadRequestError", "UnprocessableEntityError"}
 
 
-def failure_of(error: BaseException) -> str:
+def failure_of(error: BaseException) -> FailureKind:
     """Return the kind of failure, by the error and its causes."""
     names = {
         base.__name__ for cause in error_chain(error, contexts=True) for base in type(cause).__mro__
     }
     kinds = (kind for kind, classes in _FAILURE_KINDS if names & classes)
-    fallback = REFUSED if names & _REFUSAL_CLASSES else "provider"
+    fallback: FailureKind = "refused" if names & _REFUSAL_CLASSES else "provider"
     return next(kinds, None) or ("context" if overflow_of(error) is not None else fallback)
 
 

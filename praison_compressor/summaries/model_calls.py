@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from ..concurrency import run_for
 from ..config import CompressorConfig
-from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
+from ..errors import FailureKind, SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -166,7 +166,7 @@ class ModelCaller:
             reply = await _await_work(call, self.config.timeout_seconds)
             answer: dict[str, Any] = {**asdict(reply.usage), "model": reply.model or model}
         except BaseException as error:
-            answer = {"model": model, "error": getattr(error, "kind", type(error).__name__)}
+            answer = {"model": model, "error": _error_type(error)}
             raise
         finally:
             timed = {**answer, "seconds": time.monotonic() - began}
@@ -185,6 +185,8 @@ class ModelCaller:
 
 
 # -------------------------------------------------------------- a user's own summarizer
+
+FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 
 STARTUP_SECONDS = 60.0
 """Longest wait for `ready` before the model's timeout begins."""
@@ -237,14 +239,19 @@ async def _catch_errors(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
         return _to_summary_error(error)
 
 
+def _error_type(error: BaseException) -> str:
+    return error.kind if isinstance(error, SummarizerUnavailable) else type(error).__name__
+
+
 def _to_summary_error(error: BaseException) -> SummaryError:
     """Return a SummaryError whose attributes have the right types."""
     if type(error) is SummaryRejected:
         return error
     if isinstance(error, SummarizerUnavailable):
-        kind = _read_attribute(error, "kind", str)
+        name = _read_attribute(error, "kind", str)
+        kind: FailureKind = next((k for k in FAILURE_KINDS if k == name), "provider")
         wait = _read_attribute(error, "retry_after", (int, float))
-        sound = SummarizerUnavailable(error_text(error), kind=kind or "provider", retry_after=wait)
+        sound = SummarizerUnavailable(error_text(error), kind=kind, retry_after=wait)
     else:
         text = f"{type(error).__name__}: {error_text(error)}"
         sound = SummarizerUnavailable(text, kind=failure_of(error), retry_after=retry_after(error))

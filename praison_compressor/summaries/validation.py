@@ -7,12 +7,12 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..errors import SummaryRejected
+from ..errors import RejectionReason, SummaryRejected
 from ..messages.shapes import replace_surrogates
 from .prompts import SUMMARY_INSTRUCTIONS, SummaryRequest
 from .protocol import SummaryReply
@@ -50,7 +50,7 @@ def _finished_text(reply: SummaryReply) -> str:
 class Flaw(NamedTuple):
     """A reason to refuse a text."""
 
-    reason: str
+    reason: RejectionReason
     is_in: Callable[[str, SummaryRequest], object]
     detail: str = ""
     """Added to the reason; "": the text's first 80 characters."""
@@ -71,7 +71,7 @@ FLAWS = (
 
 # -------------------------------------------------------------- finish reasons
 
-_BAD_FINISHES = {
+_BAD_FINISHES: Mapping[RejectionReason, tuple[str, ...]] = {
     "refusal": ("filter", "safe", "refus", "block", "prohibit", "guardrail", "recitation", "spii",
                 "moderat", "policy", "violat", "harm", "sensitive", "toxic", "denied", "copyright"),
     "tool call": ("tool", "function", "call"),
@@ -83,13 +83,13 @@ _BAD_FINISHES = {
 """Reason of our refusal → parts of finish reasons, in any provider's spelling."""
 
 
-def refusal_for_finish(reason: str) -> str:
-    """Return the reason to refuse an answer that ended so, or ""."""
+def refusal_for_finish(reason: str) -> RejectionReason | None:
+    """Return the reason to refuse an answer that ended so, or None."""
     bare = re.sub(r"[^a-z]", "", reason.casefold())
     for refusal, parts in _BAD_FINISHES.items():
         if any(part in bare for part in parts):
             return refusal
-    return ""
+    return None
 
 
 def _reason_text(reason: Any) -> str:

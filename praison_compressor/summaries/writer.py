@@ -155,14 +155,10 @@ class SummaryWriter:
         return None, tally
 
     def _report_failure(self, caller: ModelCaller, error: SummaryError, size: int) -> None:
-        kind = getattr(error, "kind", "rejected")
-        pause = self.breaker.record_failure(caller.session_id, caller.model, size, kind)
+        pause = self.breaker.record_failure(caller.session_id, caller.model, size, error.kind)
         name = caller.model or "the auxiliary model"
-        unless = (
-            ""
-            if kind in LASTING_KINDS
-            else f" unless the segment grows {RETRY_GROWTH_FACTOR:g}-fold"
-        )
+        grows = f" unless the segment grows {RETRY_GROWTH_FACTOR:g}-fold"
+        unless = "" if error.kind in LASTING_KINDS else grows
         logger.warning("no summary from %s, not retried for %g s%s: %s", name, pause, unless, error)
         data = {"model": caller.model, "reason": str(error)}
         self.emit(Event("fell_back", caller.session_id, data))

@@ -27,6 +27,7 @@ from praison_compressor.errors import (
     NothingShorter,
     SessionNotFound,
     SummarizerUnavailable,
+    SummaryError,
     SummaryRejected,
 )
 from praison_compressor.messages import text_of
@@ -337,6 +338,12 @@ def test_an_event_is_the_same_for_every_listener():
         event.data["reason"] = "mine"
     numbers["reason"] = "another"
     assert event.data["reason"] == "price"
+
+
+def test_every_error_of_a_summary_has_its_kind():
+    """`kind` is the same attribute on each error of a model."""
+    errors = SummarizerUnavailable("x", kind="auth"), SummaryRejected("echo"), SummaryError("x")
+    assert [error.kind for error in errors] == ["auth", "rejected", "provider"]
 
 
 def test_an_error_passes_between_processes():
