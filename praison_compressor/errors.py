@@ -17,8 +17,8 @@ FailureKind = Literal[
 ]
 """How a model failed.
 
-"refused": it would refuse a retry too, as it does an unknown model or an invalid request.
-"provider": any other failure of the provider. "rejected": its answer is no usable summary.
+"refused": a retry would be refused too, as for an unknown model or an invalid request. "provider":
+any other failure of the provider. "rejected": the model's answer is no usable summary.
 """
 
 RejectionReason = Literal[

@@ -116,7 +116,7 @@ def test_an_answer_without_usage_leaves_the_bill_as_it_is(answer):
     "answer", [5, "usage", True, {"foo": 1}, {}, [usage(900)], ("a", 5), object()]
 )
 def test_a_value_that_is_no_answer_is_refused(answer):
-    """A value that is neither an answer nor a usage is a ConfigError; the bill is unchanged."""
+    """A value that is neither an answer nor a usage is refused and leaves the bill unchanged."""
     ours = compressing.compressor()
     bill = ours.record_usage(usage(900), session_id="s")
     with pytest.raises(ConfigError, match=r"^answer is \w+; expected a provider's response"):

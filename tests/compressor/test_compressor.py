@@ -265,7 +265,7 @@ def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
 
 @pytest.mark.parametrize("session_id", [7, "", None])
 def test_a_fallback_view_has_a_session_id_that_is_a_text(session_id):
-    """A refused session id is no result's; the compressor's own takes its place."""
+    """A result has the compressor's own session id in place of a refused one."""
     ours = ContextCompressor(SMALL)
     asked: Any = {"session_id": session_id}
     nothing: Any = None
