@@ -31,7 +31,7 @@ class Event:
     The `reason` of "skipped" is one of:
         "cooldown": that model rests after a failure.
         "no gain": a due compression would free less than `min_gain_ratio`.
-        "price": a compression costs more than it saves yet.
+        "price": a compression does not yet save what it costs.
         "fixed part": messages that cannot be dropped exceed the trigger. Emitted once a session.
         "veto": a hook refused.
     "no gain", "price" and "veto" are emitted once until the next compression.

@@ -177,7 +177,7 @@ def _reference(hit: Hit, session: Session) -> str | None:
 @with_tenant
 @AS_JSON
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
-    """Write a session's transcript, as of its last request or `save`.
+    """Write a session's transcript, as of its last request or `ContextCompressor.save`.
 
     With --view the command writes the transcript of that view. Secrets that the ledger redacted
     stay redacted.
@@ -185,7 +185,8 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
     tenant.find_readable_session(session)
-    # A window that is set avoids the note about a guessed window.
+    # The window does not matter here. It is set so that the compressor does not report that it
+    # guesses one.
     config = with_guessed_window(CompressorConfig(namespace=tenant.namespace))
     compressor = ContextCompressor(config, store=tenant.store)
     view_messages = None if view is None else load_transcript(view)
@@ -304,9 +305,13 @@ def _host_leftovers(sessions: Sequence[str]) -> tuple[str, ...]:
 def _forgotten_lines(forgotten: Forgotten) -> Iterator[Block]:
     messages = pluralize(forgotten.messages, "message")
     yield f"Erased: {messages}, {pluralize(forgotten.segments, 'segment')}."
-    for name in forgotten.other_sessions:
-        reason = "still has some of these messages, or is a fork that lost them"
-        yield Line(f"Session {name} {reason}.", "yellow")
+    if forgotten.other_sessions:
+        names = ", ".join(forgotten.other_sessions)
+        yield Line(f"Other sessions that had some of these messages: {names}.", "yellow")
+        left = (
+            "A fork lost the messages that it inherited. A session's own messages are still there."
+        )
+        yield Line(left, "yellow")
     for sentence in forgotten.left:
         yield Line(f"Left: {sentence}.", "yellow")
     if not forgotten.pages_cleared:

@@ -36,7 +36,7 @@ Reason = Cause | SkipReason
 SKIP_WORDS: Mapping[Reason, str] = {
     "fixed part": "what cannot be dropped takes more than the trigger",
     "no gain": "a compression would free too little",
-    "price": "a compression costs more than it saves yet",
+    "price": "a compression does not yet save what it costs",
     "veto": "a hook refused the compression",
 }
 """Why a due compression is not done, in words."""
@@ -79,7 +79,7 @@ class RememberedPreview:
     """A shown preview; the next compression of the same request commits it."""
 
     decision: Decision
-    """The shown decision; its user's choices are indices in the caller's list."""
+    """The decision that was shown. In its request, choices are indices in the caller's list."""
     references: Mapping[str, int]
     """Future reference -> index of its message in the transcript."""
 

@@ -312,7 +312,7 @@ def expand_skeleton(
     """Return the transcript of a skeleton: indexes become originals.
 
     An entry with dropped originals becomes its rendered message. With `length`, return the first
-    `length` messages, or None if one of these messages is unknown.
+    `length` messages, or None if one of these messages is unknown or `length` is 0 (not recorded).
     """
     parts = _parts(skeleton, of_entry)
     if length is not None:

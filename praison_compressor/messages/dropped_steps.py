@@ -1,6 +1,7 @@
 """Restore the tool steps and first messages that a host dropped.
 
-A host keeps questions and answers, and drops the steps between them when a turn ends:
+An exchange is a question, the work of its turn (calls and results), and the answer. A host keeps
+questions and answers, and drops the steps between them when a turn ends:
 
     carried    q0 call result a0 | q1 call result call result a1 |
     listed     q0             a0 | q1                         a1 | q2
@@ -9,7 +10,8 @@ A host keeps questions and answers, and drops the steps between them when a turn
 `carried` are the exchanges of earlier requests, `listed` those of the host's next request.
 
 If exchanges are missing at the front, the user deleted them or the host cut its list. The host cut
-its list if the list has a bound, or had one length in LEAST_CUT_TURNS turns.
+its list if the list has the length of its bound, or had the same length in LEAST_CUT_TURNS turns in a
+row. Until then the exchanges are in doubt.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from .transcript import (
 LEAST_BOUND_MESSAGES = 20
 """A shorter list has no bound."""
 LEAST_CUT_TURNS = 3
-"""Fewer turns cut to one length show no bound: a user may delete messages twice."""
+"""Turns in a row that cut the list to the same length. Fewer turns show no bound: a user may delete
+twice."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class CarriedHistory:
     bound: int = 0
     """Upper bound of the messages in the host's list; 0: unknown."""
     doubtful: tuple[Exchange, ...] = ()
-    """Exchanges that the user deleted or the host cut."""
+    """Missing exchanges of which it is not yet known whether the user deleted or the host cut
+    them."""
     cuts: int = 0
     """Consecutive turns that cut the list to `length`."""
 
@@ -253,7 +257,8 @@ def _find_front(
     front = replace(new, exchanges=before)
     if missing:
         judged = _judge_missing(carried, front, missing, bound)
-        # The end of a doubtful exchange stays.
+        # While this is in doubt, the request keeps the end that the host lists: nothing replaces
+        # it.
         return judged, 0 if judged.doubtful else len(end)
     if new.turn is not None and new.turn == carried.turn:
         return replace(front, doubtful=carried.doubtful, cuts=carried.cuts), len(end)
@@ -277,6 +282,9 @@ def _judge_missing(
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Return the exchanges without a first exchange that only ends `before`."""
+    """Return the exchanges.
+
+    A first exchange that only repeats the end of `before` is left out.
+    """
     is_end = exchanges[:1] and exchanges[0].question is None
     return exchanges[1:] if is_end and ends_with(before, exchanges[0].cached) else exchanges

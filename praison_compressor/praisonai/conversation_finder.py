@@ -3,8 +3,8 @@
 A conversation is a candidate if its host id equals the host id of the request, or if conversation
 and request both have no host id. The first rule that fits decides:
 
-1. The conversation uses the host's list of messages, and the request begins with the
-   conversation's messages.
+1. The conversation's history is the same list object as the agent's `chat_history`, and the
+   request begins with the conversation's messages.
 2. The request has the end of the conversation's history.
 3. The request has more messages of the conversation than of any other conversation.
 
@@ -204,7 +204,8 @@ class ConversationFinder:
             conversation = self._find(host_id, digests, history)
             conversation = conversation or conversations.find_unused(host_id)
             if conversation is None:
-                # The first request decides whether a stored session of that name goes on.
+                # Only conversations in memory are looked up here. `_begin` looks for a stored
+                # session under that host id at the first request.
                 is_taken = bool(conversations.with_host_id(host_id))
                 session_id = new_session_id(host_id) if host_id is None or is_taken else host_id
                 conversation = Conversation(session_id, host_id)

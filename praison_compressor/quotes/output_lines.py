@@ -1,7 +1,9 @@
 """Choose which words of outputs are quoted; make the sections of calls.
 
-A short output is quoted whole. A longer output is quoted by an error's line and a tally, or by its
-last line that is no footer.
+A short output is quoted whole. Of a longer output the first error and the last tally (such as
+"2 passed") are quoted; without both, the first sentence and the last line. Lines that say nothing,
+such as a footer, are skipped. Of a JSON object the deciding members are quoted. Of a call that only
+reads, the first hit or failure is quoted.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200
-"""A longer output is not quoted whole."""
+"""An output of at most this many characters is quoted whole."""
 HEAD_CHARS = 300
 """Characters of a line that are searched for failures."""
 EDGE_CHARS = 4_000
 """Characters at each end of an output whose lines are all candidates."""
 MIDDLE_TRIES = 50
-"""Tried occurrences of a word between the ends: passed tests may have the word."""
+"""Between the ends, at most this number of occurrences of a word is tried: the first occurrences
+may be in names of passed tests."""
 SHAPE_CHARS = 12
 """Characters of a line's beginning that are compared with other lines."""
 
@@ -47,7 +50,8 @@ _NO_FAILURE = re.compile(
     r"|\b(?:errors?|fail\w*|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
     re.I,
 )
-# Certain failures: a program's error, a compiler's position, a status code.
+# Failures beyond doubt: a line that begins with a program's error; anywhere in a line, an "error"
+# after a compiler's file:line, an HTTP status 4xx or 5xx, or a code such as ECONNREFUSED.
 _CERTAIN_FAILURE = re.compile(
     r"(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|not ok)\b|! \[|E:? "
     r"|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|[❌✗✘✖×]"
@@ -68,7 +72,8 @@ TALLY = re.compile(
     r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded|rated)\b"
     r"|^\w[\w ]{0,30}(?:: +|=)[\d$€£.-][\d,.]*\b"
 )
-# Brackets, rules, progress, footers, a host's notes.
+# Lines that say nothing: only punctuation or a keyword, dividing lines, progress bars, stack
+# frames, passed tests, prompts, footers, a host's notes.
 _SAYS_NOTHING = re.compile(
     r"[\W_]*$|```\w*$|\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|"
     r"false|output|stdout|stderr)\W*$|(?:shell )?cwd (?:was )?reset|wall time|duration|"
@@ -169,7 +174,8 @@ def _candidate_lines(text: str) -> Iterator[str]:
     if len(text) <= 2 * EDGE_CHARS:
         yield from text.splitlines()
         return
-    # The first end stops at a line's end: the rest of a passed test's line may look like a failure.
+    # The first part ends at a line's end. Half the line of a passed test, without its "PASSED", may
+    # look like a failure.
     begin = text.rfind("\n", 0, EDGE_CHARS) + 1 or EDGE_CHARS
     yield from text[:begin].splitlines()
     lower = text.lower()
@@ -195,7 +201,11 @@ def _middle_line(text: str, searched: str, word: str, at: int) -> tuple[int, int
 
 
 def _choose_lines(lines: Sequence[str]) -> str:
-    """Return the first error and the last tally, else the last line."""
+    """Return the first error and the last tally.
+
+    Without a tally the last error replaces it; without both, return the first sentence and the last
+    line.
+    """
     reported = [line for line in lines if not _SHOWN_LINE.match(line)] or lines
     bad = [line for line in reported if is_failure(line)]
     strong = [line for line in bad if _is_certain_failure(line)]
@@ -211,7 +221,8 @@ def _choose_lines(lines: Sequence[str]) -> str:
 def _edge_lines(lines: Sequence[str]) -> str:
     """Return the first sentence and the last line."""
     lines = [line for line in lines if not line.startswith(("# ", "## ", "### "))] or lines
-    first = re.sub(r"\A(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))  # "Good." says nothing.
+    # A sentence ends after 12 characters at the earliest: "Good." alone says nothing.
+    first = re.sub(r"\A(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))
     last = next((line for line in reversed(lines) if not line.endswith(":")), "")
     chosen = [last] if last.startswith(first) else [first, last]
     return " … ".join(cut_line(line, LINE_CHARS) for line in chosen if line)
@@ -252,7 +263,8 @@ def _json_words(text: str) -> str:
 UNANSWERED = "no result was recorded"
 COMMAND_LINE_CHARS = 200
 LEAST_ENTRIES, TOKENS_PER_ENTRY = 24, 150
-"""A section has one entry for `TOKENS_PER_ENTRY` of its budget, at least `LEAST_ENTRIES`."""
+"""A section has at most one call for each `TOKENS_PER_ENTRY` of the budget; `LEAST_ENTRIES` are
+always allowed."""
 Records = Sequence[results.CallRecord]
 """Equal calls, the newest last."""
 

@@ -32,7 +32,8 @@ LEAST_SHARE_TOKENS = 50
 LEAST_LISTED_TOKENS = 30
 """The references of matches without a row get at least this number of tokens."""
 LEAST_BESIDE_CHARS = 80
-"""A shorter call or result beside a message is left out."""
+"""Texts beside a message are cut down to about this length. If they still do not fit, the last text
+is left out."""
 HALVINGS = 6
 """The share of each message is found in at most this number of bisection steps."""
 LINES_AROUND = 12
@@ -150,7 +151,7 @@ class Fitting:
         least, share, most = free_tokens // len(chosen), free_tokens, free_tokens
         parts = self._cut_to_share(laid_out, least)
         for _ in range(HALVINGS):
-            if share == least:  # nothing is cut
+            if share == least:  # no larger share is left to try
                 break
             wider = self._cut_to_share(laid_out, share)
             if sum(self.count(part) + 1 for part in wider) <= free_tokens:

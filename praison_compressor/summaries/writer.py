@@ -148,7 +148,9 @@ class SummaryWriter:
         else:
             self.breaker.record_success(caller.session_id, caller.model)
             return replace(written, model=tally.model), tally
-        # A later model that was not asked did not fail: earlier models spent the calls.
+        # A model that was asked has failed. So has a model that was not asked although no call was
+        # spent: its window is too small. After other models' calls, too few calls may be left to
+        # ask this model: that is not its failure.
         was_asked = tally.calls > calls_before
         if was_asked or not calls_before:
             self._report_failure(caller, error, size)
@@ -179,7 +181,7 @@ WORD_TOKENS = 3
 CARRIED_SHARE = 0.4
 """Folded prose gets at least this share of a static text."""
 SHORT_SUMMARY_TOKENS = 350
-"""A smaller summary has `SHORT_IN_REACH`: `IN_REACH` would take a tenth of it."""
+"""A shorter summary has `SHORT_IN_REACH`: `IN_REACH` would take over a tenth of it."""
 SEAM_TOKENS = 4
 """Tokens between joined texts."""
 
@@ -256,7 +258,8 @@ class Composition:
             visible=f"{brief.visible}\n{prose}",
             beside_prose=not is_static,
         )
-        # Quotes without a heading are dropped beside prose: they only count what is left out.
+        # A text without a heading has no quotes: it only counts what is left out. Beside prose
+        # it is dropped.
         return text if is_static or HEADING in text else ""
 
     def _join(self, prose: str, quotes: str) -> str:

@@ -13,8 +13,9 @@ from .costs import Costs
 from .view import Run, View, largest_fixed
 
 LEAST_QUOTE_TOKENS = 3_000
-"""Quotes get this number of tokens, or an eighth of the target if the eighth is smaller. An eighth
-is below half of `fold_ratio`: with a larger share, every summary would be a fold."""
+"""Lower bound of the tokens for quotes, but at most an eighth of the target; a tenth of the target
+if that is more. With a much larger share few summaries would reach `fold_ratio` (0.28), so most
+summaries would be folds."""
 
 LARGE_SHARE = 0.25
 """A tool result above this share of (window - reserve) is excerpted (tests/view/test_masks.py)."""
@@ -245,7 +246,7 @@ class Job:
     start: int
     end: int
     text_tokens: int
-    """Upper bound of the framed message's tokens."""
+    """Tokens of the framed summary. Only the model's prose may exceed them, by `spare_tokens`."""
     quote_tokens: int
     """Upper bound of the tokens of quotes beside a model's prose."""
     spare_tokens: int = 0
@@ -313,7 +314,10 @@ def replaceable_runs(view: View, tail_start: int, scope: Scope) -> list[Run]:
 
 
 def size_without(view: View, runs: Sequence[Run]) -> int:
-    """Return the view's tokens without these runs, with new bridges."""
+    """Return the view's tokens without these runs.
+
+    A bridge is counted for each run that follows a tool result.
+    """
     bridges = sum(view.needs_bridge(start) for start, _ in runs)
     bridge_tokens = bridges * view.bridge.tokens if view.bridge is not None else 0
     return view.size() - sum(view.shown_tokens(*run) for run in runs) + bridge_tokens

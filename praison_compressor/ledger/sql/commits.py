@@ -78,7 +78,8 @@ def append_segments(
         count = len(session.entries)
         skeleton = (*read_skeleton(archive, row.key), *range(count, count + len(segments)))
     changes = {"head": head, "commits": row.commits + bool(segments), "updated": now}
-    # A background summary was planned before the newest turns, whose messages stay.
+    # A background summary was planned before the newest turns. The skeleton lacks their messages,
+    # so their rows in `appended` are kept.
     update_session(archive, row.key, skeleton, changes, keeps_appended=True)
 
 
