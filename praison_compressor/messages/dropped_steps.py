@@ -10,8 +10,8 @@ questions and answers, and drops the steps between them when a turn ends:
 `carried` are the exchanges of earlier requests, `listed` those of the host's next request.
 
 If exchanges are missing at the front, the user deleted them or the host cut its list. The host cut
-its list if the list has the length of its bound, or had the same length in LEAST_CUT_TURNS turns in a
-row. Until then the exchanges are in doubt.
+its list if the list has the length of its bound, or had the same length in LEAST_CUT_TURNS turns in
+a row. Until then the exchanges are in doubt.
 """
 
 from __future__ import annotations
