@@ -139,7 +139,7 @@ class TurnOutcome:
 
     @property
     def check(self) -> dict[str, Any]:
-        """Return whether FACT was in view, transcript and answer."""
+        """Whether FACT was in view, transcript and answer."""
         calls = {call.name for message in self.requests[-1].view for call in tool_calls_of(message)}
         return {
             "fact": FACT,

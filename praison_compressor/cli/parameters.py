@@ -108,12 +108,12 @@ class TranscriptArguments:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Return session, target and force as arguments of `compress`."""
+        """`session_id`, `target_tokens` and `force` as arguments of `compress`."""
         return {"session_id": self.session, "target_tokens": self.target, "force": self.force}
 
     @property
     def selection(self) -> dict[str, Any]:
-        """Return keep, since and until as arguments of `compress`, if given."""
+        """`keep`, `since` and `until` as arguments of `compress`, if given."""
         edges = {"since": self.since, "until": self.until}
         keep = {"keep": list(map(_reference_or_index, self.keep))} if self.keep else {}
         return keep | {name: _reference_or_index(text) for name, text in edges.items() if text}

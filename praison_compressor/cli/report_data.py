@@ -118,38 +118,38 @@ class ReportData:
 
     @property
     def bill_lines(self) -> list[str]:
-        """Return the bill in lines, or [] without a request."""
+        """The bill in lines, or [] without a request."""
         return self.bill.lines() if self.bill.requests else []
 
     @property
     def last(self) -> Point:
-        """Return the last request, or zeros."""
+        """The last request, or zeros."""
         return self.points[-1] if self.points else Point(0, 0, 0, 0)
 
     @property
     def requests(self) -> int:
-        """Return the number of requests, from the bill if any."""
+        """The number of requests, from the bill if any."""
         return self.bill.requests or self.last.request
 
     @property
     def summaries_cost(self) -> Usage:
-        """Return the summaries' cost, from the bill if any."""
+        """The summaries' cost, from the bill if any."""
         return self.bill.summaries if self.bill.requests else self.usage
 
     @property
     def secrets(self) -> int:
-        """Count the secrets that were redacted in segments of the view."""
+        """Number of secrets that were redacted in segments of the view."""
         cards = (*self.cards, *self.masks)
         return sum(card.segment.secrets for card in cards if card.is_in_view)
 
     @property
     def tokens_not_sent(self) -> int:
-        """Sum up the tokens that compression kept out of requests."""
+        """Tokens that compression kept out of requests."""
         return sum(point.whole - point.view for point in self.points)
 
     @property
     def dollars_not_paid(self) -> float | None:
-        """Return US dollars for the tokens not sent, at the listed price."""
+        """US dollars for the tokens not sent, at the listed price."""
         return self.price * self.tokens_not_sent if self.price and self.points else None
 
 

@@ -39,12 +39,12 @@ class Transcript:
 
     @computed_once
     def leading(self) -> int:
-        """Return the number of leading system messages."""
+        """The number of leading system messages."""
         return leading_count(self.messages)
 
     @computed_once
     def users(self) -> tuple[int, ...]:
-        """Return the indices of messages with the user's words."""
+        """The indices of messages with the user's words."""
         numbered = enumerate(self.messages)
         return tuple(n for n, m in numbered if m.get("role") == "user" and has_user_part(m))
 

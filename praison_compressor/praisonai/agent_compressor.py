@@ -75,38 +75,38 @@ class AgentCompressor:
 
     @property
     def config(self) -> CompressorConfig:
-        """Return the options of the agent's own model."""
+        """The options of the agent's own model."""
         return self._compressors.config
 
     @property
     def ledger(self) -> Store:
-        """Return the store of this agent's conversations."""
+        """The store of this agent's conversations."""
         return self._compressors.open_ledger()
 
     @property
     def conversation(self) -> Conversation:
-        """Return the running turn's conversation, else the conversation of `chat_history`."""
+        """The running turn's conversation, else the conversation of `chat_history`."""
         return self._finder.current
 
     @property
     def session_id(self) -> str:
-        """Return the conversation's session in the ledger."""
+        """The conversation's session in the ledger."""
         return self.conversation.session_id
 
     @property
     def context_status(self) -> ContextStatus:
-        """Return "full", "masked" or "summarized", for the conversation's last request."""
+        """How the conversation's last request was sent: "full", "masked" or "summarized"."""
         result = self.last_result
         return "full" if result is None else result.context_status
 
     @property
     def last_result(self) -> CompressResult | None:
-        """Return the result of the conversation's last request."""
+        """The result of the conversation's last request."""
         return self.conversation.current_request.result
 
     @property
     def notice(self) -> str | None:
-        """Return the line that reported the conversation's last compression."""
+        """The line that reported the conversation's last compression."""
         return self.conversation.notice
 
     def for_model(self, model: str | None = None) -> ContextCompressor:

@@ -57,7 +57,7 @@ class Agents:
 
     @property
     def is_active(self) -> bool:
-        """Return whether agents that ask for compression get it now."""
+        """Whether agents that ask for compression get it now."""
         return self._open and (self._in_code or self._is_plugin_enabled())
 
     def compressor_of(self, agent: Any) -> AgentCompressor | None:

@@ -54,7 +54,7 @@ class ConversationFinder:
 
     @property
     def running(self) -> Conversation | None:
-        """Return the running turn's conversation, None before the first request."""
+        """The running turn's conversation; None before the first request."""
         turn = running_turn()
         if turn is None or turn.conversations is not self.conversations:
             return None
@@ -62,12 +62,12 @@ class ConversationFinder:
 
     @property
     def running_or_new(self) -> Conversation:
-        """Return the running turn's conversation, or a new one."""
+        """The running turn's conversation, or a new one."""
         return self.running or Conversation(new_session_id(None))
 
     @property
     def current(self) -> Conversation:
-        """Return the running turn's conversation, else the conversation of `chat_history`."""
+        """The running turn's conversation, else the conversation of `chat_history`."""
         return self.running or self._conversation_at_rest()
 
     def new_turn(self, requests: TurnRequests) -> Turn:
@@ -119,18 +119,18 @@ class ConversationFinder:
 
     @property
     def agent_title(self) -> str:
-        """Return the agent's name for a log line."""
+        """The agent's name for a log line."""
         return agent_title(self._agent())
 
     @property
     def host_id(self) -> str | None:
-        """Return the bot's id of the conversation, else the agent's session id."""
+        """The bot's id of the conversation, else the agent's session id."""
         agent = self._agent()
         return None if agent is None else bot_conversation(agent).bot_id or session_id_of(agent)
 
     @property
     def history(self) -> list[Any] | None:
-        """Return `chat_history`, the host's list of the agent's messages."""
+        """`chat_history`: the host's list of the agent's messages."""
         history = getattr(self._agent(), "chat_history", None)
         return history if isinstance(history, list) else None
 

@@ -60,7 +60,7 @@ class Choices:
 
     @property
     def has_range(self) -> bool:
-        """Return whether the user chose which messages to compress."""
+        """Whether the user chose which messages to compress."""
         return (self.since, self.until) != (None, None)
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
@@ -142,13 +142,13 @@ class Conversation:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return the options of every compression of this conversation."""
+        """The options of every compression of this conversation."""
         pins = {"pinned": self.pinned} if self.pinned else {}
         return {"session_id": self.session_id, **pins}
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Return the count of turns, and of runs of TURN_MESSAGES messages."""
+        """The count of turns, and of runs of TURN_MESSAGES messages."""
         users = sum(message.get("role") == "user" for message in self.last_messages)
         return users, len(self.last_messages) // TURN_MESSAGES
 

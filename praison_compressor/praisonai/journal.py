@@ -110,7 +110,7 @@ class Journal:
 
     @property
     def transcript(self) -> Sequence[Message]:
-        """Return all messages, after the last request's leading system messages."""
+        """All messages, after the last request's leading system messages."""
         carried = self._carried
         return () if carried is None else (*self._system, *carried.messages)
 

@@ -32,7 +32,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
     @property
     def info(self) -> PluginInfo:
-        """Return the host's description of the plugin."""
+        """The host's description of the plugin."""
         # Without `plugin_type`, which hosts before 1.7.10 refuse.
         from .. import __version__
 

@@ -50,7 +50,7 @@ class Status:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of the request."""
+        """The tokens of the request."""
         return self.system_tokens + self.summary_tokens + self.kept_tokens + self.tool_tokens
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Status:
 
     @property
     def parts(self) -> str:
-        """Return the parts, their sum and share of the window, in words."""
+        """The parts, their sum and share of the window, in words."""
         share = round(100 * self.tokens / self.window)
         return (
             f"{short_count(self.tokens)} (system {short_count(self.system_tokens)}, "
@@ -68,7 +68,7 @@ class Status:
 
     @property
     def of_earlier(self) -> str:
-        """Return words for the kept steps of earlier turns, or ""."""
+        """Words for the kept steps of earlier turns, or ""."""
         return f"; {self.earlier}" if self.earlier.steps else ""
 
 

@@ -62,7 +62,7 @@ class SessionArchive:
 
     @computed_once
     def endings(self) -> frozenset[str]:
-        """Return the last lines that several of the newest messages share."""
+        """The last lines that several of the newest messages share."""
         texts: list[str] = []
         for entry in reversed(self.entries):
             wanted = slice(max(0, SAMPLED_MESSAGES - len(texts)))

@@ -74,18 +74,18 @@ class Source:
 
     @computed_once
     def text(self) -> str:
-        """Return the message as text."""
+        """The message as text."""
         return message_as_text(self.message)
 
     @computed_once
     def paths(self) -> list[str]:
-        """Return each line's path in JSON; "" for lines of other texts."""
+        """Each line's path in JSON; "" for lines of other texts."""
         # A message with calls gets no paths: the arguments may be a program.
         return json_paths("" if tool_calls_of(self.message) else self.text, self.lines)
 
     @computed_once
     def table(self) -> str:
-        """Return the message's JSON as a table, or ""."""
+        """The message's JSON as a table, or ""."""
         # Try `table_of` first: on a text that is no JSON it is fast, and `paths` is slow.
         table = table_of(self.text)
         return table if table and any(self.paths) else ""
@@ -138,7 +138,7 @@ class Match:
 
     @computed_once
     def words(self) -> frozenset[str]:
-        """Return the passage's different words."""
+        """The passage's different words."""
         return frozenset(distinct_words(self.text))
 
     @property
@@ -156,7 +156,7 @@ class Match:
 
     @computed_once
     def terms(self) -> frozenset[str]:
-        """Return the terms in the passage."""
+        """The terms in the passage."""
         # Search the whole text: a table is not built only to find its terms.
         whole = self.source.text
         return terms_in(whole if may_be_table(whole) else self.text, self.wanted)

@@ -63,7 +63,7 @@ class View:
 
     @computed_once
     def replaceable(self) -> tuple[bool, ...]:
-        """Return for each message whether a segment may replace the message.
+        """Whether a segment may replace each message.
 
         Leading system messages, the task, the newest user message, the newest step and `user_kept`
         are fixed.
@@ -87,7 +87,7 @@ class View:
 
     @computed_once
     def head_end(self) -> int:
-        """Return the end of the head: system messages, task, a short answer."""
+        """The end of the head: system messages, task, a short answer."""
         # A call with results is no answer: some APIs refuse a user message after a result.
         end = [*self.replaceable, True].index(True)
         if end == self.transcript.leading or any(tile.start == end for tile in self.tiles):
@@ -107,12 +107,12 @@ class View:
 
     @computed_once
     def tiles(self) -> tuple[Tile, ...]:
-        """Return the runs that summaries replace, in order."""
+        """The runs that summaries replace, in order."""
         return tuple(lay_summaries(self.digests, self.segments, self.replaceable))
 
     @computed_once
     def result_segments(self) -> dict[int, Segment]:
-        """Return each message's recorded mask or excerpt, if any."""
+        """Each message's recorded mask or excerpt, if any."""
         return lay_results(self.digests, self.segments, self.replaceable)
 
     def summaries(self) -> tuple[Segment, ...]:
@@ -125,12 +125,12 @@ class View:
 
     @computed_once
     def covered(self) -> frozenset[int]:
-        """Return the messages that summaries replace."""
+        """The messages that summaries replace."""
         return frozenset(index for tile in self.tiles for index in range(tile.start, tile.end))
 
     @computed_once
     def all_tiles(self) -> tuple[Tile, ...]:
-        """Return the runs that summaries, masks and excerpts replace, in order."""
+        """The runs that summaries, masks and excerpts replace, in order."""
         results = [
             Tile(index, index + 1, segment)
             for index, segment in self.result_segments.items()
@@ -140,7 +140,7 @@ class View:
 
     @computed_once
     def sent_runs(self) -> tuple[SentRun, ...]:
-        """Return the replaced runs with their messages, pinned texts and bridges."""
+        """The replaced runs with their messages, pinned texts and bridges."""
         tiles = self.all_tiles
         replaced = [SentRun(start, end, s.rendered) for start, end, s in tiles]
         if self.pinned is not None and tiles:
@@ -178,7 +178,7 @@ class View:
 
     @computed_once
     def stale_thinking(self) -> frozenset[int]:
-        """Return the messages whose signed thinking is older than the newest compression.
+        """The messages whose signed thinking is older than the newest compression.
 
         Without `binds_thinking`, the thinking of the running loop is never stale.
         """
@@ -210,7 +210,7 @@ class View:
 
     @computed_once
     def starts(self) -> tuple[int, ...]:
-        """Return where a tail may start: after head and last summary."""
+        """Where a tail may start: after head and last summary."""
         earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
         return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
 
@@ -229,12 +229,12 @@ class View:
 
     @computed_once
     def open_runs(self) -> tuple[Run, ...]:
-        """Return the runs after the head that summaries may replace."""
+        """The runs after the head that summaries may replace."""
         return tuple(self._runs(self.kept_out))
 
     @computed_once
     def new_runs(self) -> tuple[Run, ...]:
-        """Return the runs after the head that no summary replaces yet."""
+        """The runs after the head that no summary replaces yet."""
         return tuple(self._runs(self.kept_out | self.covered))
 
     def _runs(self, shut: AbstractSet[int]) -> Iterator[Run]:

@@ -62,7 +62,7 @@ def _class_part(cls: type) -> str:
 
 
 def _attributes(cls: type) -> Iterator[tuple[str, str]]:
-    """Yield each public field and property with its meaning."""
+    """Yield each public field and property with its type and meaning."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     statements = [*body.body, None] if isinstance(body, ast.ClassDef) else [None]
     for field, after in pairwise(statements):
@@ -71,7 +71,8 @@ def _attributes(cls: type) -> Iterator[tuple[str, str]]:
             yield ast.unparse(field.target), f"{kind} {_text_of(after)}".strip()
     for name, member in vars(cls).items():
         if isinstance(member, property) and not name.startswith("_"):
-            yield name, _first_line(member)
+            kind = inspect.signature(member.fget).return_annotation  # type: ignore[arg-type]
+            yield name, f"`{kind}` {_first_line(member)}"
 
 
 def _text_of(statement: ast.stmt | None) -> str:

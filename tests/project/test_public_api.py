@@ -114,14 +114,14 @@ def test_importing_loads_no_slow_library():
 
 
 def test_each_public_attribute_has_a_meaning():
-    """The API page gives each field a meaning, and each property a noun phrase."""
+    """The API page gives each field and property a type and a meaning."""
     rows = [
         (name, meaning)
         for section in re.split(r"^## ", api_page(), flags=re.M)
         for table in re.findall(r"^\| attribute .*\n((?:\|.*\n)+)", section, re.M)
-        for name, meaning in re.findall(r"^\| `(\w+)` \|(?: `[^`]*`)? ?(.*) \|$", table, re.M)
+        for name, meaning in re.findall(r"^\| `(\w+)` \|(?: `[^`]*`) ?(.*) \|$", table, re.M)
     ]
-    assert len(rows) > 100
+    assert len(rows) == len(re.findall(r"^\| `\w+` \| ", api_page(), re.M)) > 100
     assert [name for name, meaning in rows if not meaning or meaning.startswith("Return")] == []
 
 
@@ -154,6 +154,20 @@ def test_a_docstring_begins_with_a_short_line():
     ]
     assert len(lines) > 1_000
     assert [line for line in lines if len(line[1].split()) > MOST_WORDS] == []
+
+
+def test_the_docstring_of_a_property_is_a_noun_phrase():
+    """The docstring of each property is a noun phrase, without a verb first."""
+    decorators = {"property", "computed_once"}
+    lines = [
+        (module, text.partition("\n")[0])
+        for module, node in nodes()
+        if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node))
+        if decorators & {ast.unparse(each) for each in node.decorator_list}
+    ]
+    assert len(lines) > 100
+    verbs = ("Return ", "Count ", "Sum ")
+    assert [line for line in lines if line[1].startswith(verbs)] == []
 
 
 def test_docstrings_describe_parameters_that_exist():

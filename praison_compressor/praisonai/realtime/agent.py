@@ -102,17 +102,17 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     @property
     def memory(self) -> str:
-        """Return the memory item's text; "" before the first fold."""
+        """The memory item's text; "" before the first fold."""
         return self._memory.text
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """Return the memory's summaries, oldest first."""
+        """The memory's summaries, oldest first."""
         return self._memory.segments
 
     @property
     def items(self) -> tuple[str, ...]:
-        """Return the ids of the live items, oldest first."""
+        """The ids of the live items, oldest first."""
         return tuple(item.id for item in self._folding.items.live())
 
     def transcript(self, item_id: str) -> str | None:

@@ -82,12 +82,12 @@ class Marks:
 
     @property
     def on(self) -> bool:
-        """Return whether items are folded at all."""
+        """Whether items are folded at all."""
         return self.trigger_items > 0
 
     @property
     def step(self) -> int:
-        """Return the fewest items worth a fold: half of a full fold."""
+        """The fewest items worth a fold: half of a full fold."""
         return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 

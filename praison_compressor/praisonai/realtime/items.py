@@ -70,12 +70,12 @@ class Item:
 
     @property
     def is_final(self) -> bool:
-        """Return whether the words are final."""
+        """Whether the words are final."""
         return self.is_done and not self.awaiting
 
     @property
     def text(self) -> str:
-        """Return the item's words."""
+        """The item's words."""
         texts = [self.texts[index] for index in sorted(self.texts) if self.texts[index]]
         if texts or self.type != "message":
             return "\n".join(texts)
@@ -83,7 +83,7 @@ class Item:
 
     @property
     def all_words(self) -> str:
-        """Return all words of an item of any type."""
+        """All words of an item of any type."""
         return " ".join(filter(None, (self.name, self.arguments, self.output, self.text)))
 
     def fill(self, data: Mapping[str, Any]) -> None:
@@ -178,7 +178,7 @@ class Items:
 
     @property
     def memory(self) -> Item | None:
-        """Return the memory item that was last sent."""
+        """The memory item that was last sent."""
         return next((i for i in self._items if i.is_memory and not i.is_withdrawn), None)
 
     def obsolete(self) -> list[Item]:

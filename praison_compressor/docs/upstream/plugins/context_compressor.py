@@ -19,7 +19,7 @@ class MissingCompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships n
 
     @property
     def info(self) -> PluginInfo:
-        """Return what the plugin manager lists."""
+        """What the plugin manager lists."""
         return PluginInfo(
             name=NAME,
             version="0.0.0",
