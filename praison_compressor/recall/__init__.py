@@ -9,7 +9,7 @@ In the order in which data passes the modules:
 - `matches`: narrows and widens the passages of found messages
 - `ranking`: sorts passages by score; chooses passages to quote and to list
 - `search`: finds the parts of a search's answer; `fitting` writes the text
-- `outlines`: outlines a segment, with a row for each stretch of work
+- `outlines`: outlines a segment, with a row for each run of steps
 - `fitting`: writes searches' answers, lists, messages and lines within a budget of tokens
 - `reading`: reads the texts at references, or their passages about something
 - `answers`: answers within a turn's budget; holds the recall tools and their schemas

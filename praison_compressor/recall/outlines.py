@@ -1,4 +1,4 @@
-"""Outline a segment: a row with references for each stretch of work."""
+"""Outline a segment: a row with references for each run of steps."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 def outline_rows(
     messages: Sequence[Message], references: Sequence[str], *, most: int = STEPS_PER_LINE
 ) -> list[str]:
-    """Return a row per user message and per stretch of work.
+    """Return a row per user message and per run of steps.
 
     Args:
         references: each message's reference, or "".
@@ -59,15 +59,15 @@ def outline_rows(
     common = _common_lines(messages)
     rows: dict[str, list[list[str]]] = {}
     last = ""
-    for stretch in _stretches(messages, most):
-        run = [references[index] for index in stretch if references[index]]
-        if not run:
+    for run in _split_runs(messages, most):
+        named = [references[index] for index in run if references[index]]
+        if not named:
             continue
-        line = _stretch_row([messages[i] for i in stretch], common)
+        line = _run_row([messages[i] for i in run], common)
         if line == last:
-            rows[line][-1] += run
+            rows[line][-1] += named
         else:
-            rows.setdefault(line, []).append(run)
+            rows.setdefault(line, []).append(named)
         last = line
     return list(_group_rows(rows, references))
 
@@ -107,7 +107,7 @@ def references_in_order(segment: int, messages: Sequence[Message]) -> list[str]:
     return [f"s{segment}.{number}" for number in range(1, len(messages) + 1)]
 
 
-def _stretches(messages: Sequence[Message], most: int) -> Iterator[range]:
+def _split_runs(messages: Sequence[Message], most: int) -> Iterator[range]:
     start, steps = 0, 0
     for step in split_steps(messages):
         is_user = messages[step.start].get("role") == "user"
@@ -150,14 +150,14 @@ def _deciding_words(text: str, common: frozenset[str]) -> str:
     )
 
 
-def _stretch_row(messages: Sequence[Message], common: frozenset[str]) -> str:
+def _run_row(messages: Sequence[Message], common: frozenset[str]) -> str:
     calls = [call for message in messages for call in tool_calls_of(message)]
     if not calls:
         last = messages[-1]
         return f"{last.get('role')}: {_deciding_words(text_of(last), common)}"
     used = Counter(call.name for call in calls)
     tools = ", ".join(name + (f" ×{n}" if n > 1 else "") for name, n in used.items())
-    about, quoted = _names_in_calls(calls), _quote_stretch(messages, calls, common)
+    about, quoted = _names_in_calls(calls), _quote_run(messages, calls, common)
     text = f"{messages[0].get('role')}: {tools}" + (f" ({about})" if about else "")
     return f"{text}; {quoted}" if quoted else text
 
@@ -180,7 +180,7 @@ def _names_in_calls(calls: Sequence[ToolCall]) -> str:
     return ", ".join(shown[:NAMES_PER_ROW]) + more
 
 
-def _quote_stretch(
+def _quote_run(
     messages: Sequence[Message], calls: Sequence[ToolCall], common: frozenset[str]
 ) -> str:
     """Quote the newest command's result, else a failure, else the assistant's words."""

@@ -14,12 +14,12 @@ RULE = "=" * 60
 
 
 def over(*lines: str, filler: str = NOTES) -> str:
-    """Return an output with these lines behind a long beginning that says nothing."""
+    """Return an output with these lines after a long beginning that says nothing."""
     return "\n".join((filler, *lines))
 
 
 def among(*lines: str) -> str:
-    """Return an output with these lines between two long stretches that say nothing."""
+    """Return an output with these lines between two long passages that say nothing."""
     return "\n".join((NOTES, *lines, NOTES))
 
 

@@ -29,7 +29,7 @@ from tests.helpers.transcripts import step, user
     ],
 )
 def test_only_what_opens_a_line_poses_as_a_mark(text, left):
-    """A mark is escaped at the start of a line, behind at most forty signs."""
+    """A mark is escaped at the start of a line, after at most forty signs."""
     assert escape_labels(text) == left
 
 

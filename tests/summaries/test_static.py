@@ -48,7 +48,7 @@ def test_a_static_text_quotes_and_carries_earlier_prose_on():
 
 
 def test_a_models_prose_stands_beside_quotes():
-    """The quotes behind a model's prose take at most their share."""
+    """The quotes after a model's prose take at most their share."""
     found = written(PROSE, brief(2_000, references=NAMES, reference="s3"))
     quotes = text_of(found.message).partition(QUOTES_OPEN)[2]
     assert (found.method, prose_in(found)) == ("model", PROSE)

@@ -42,7 +42,7 @@ def test_the_window_that_a_refusal_names_is_learned(small):
 
 
 def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[Any], list[Event]]:
-    """Compress a long stretch by a function of that window; return its requests and events."""
+    """Compress a long segment by a function of that window; return its requests and events."""
     asked: list[Any] = []
     events: list[Event] = []
 

@@ -77,7 +77,7 @@ def test_every_message_is_in_exactly_one_part(window):
 
 
 def test_the_stretches_of_one_compression_share_its_calls():
-    """Stretches between kept messages share the 16 calls of one compression."""
+    """Runs between kept messages share the 16 calls of one compression."""
     messages = coding_turns(240)
     for number in range(12, len(messages) - 3, 192):
         for call in messages[number].get("tool_calls") or ():

@@ -283,16 +283,16 @@ def test_a_turn_start_costs_the_tail_at_most_a_twentieth(answer, newest, start):
     ("sizes", "by_model"),
     [((2000, 1000), [True, False]), ((1000, 2000), [False, True]), ((999, 999), [False, True])],
 )
-def test_a_model_writes_the_largest_then_newest_stretch(sizes, by_model):
-    """A model writes the largest stretch, and of equal ones the newest."""
+def test_a_model_writes_the_largest_then_newest_run(sizes, by_model):
+    """A model writes for the largest run, and of equal ones the newest."""
     view = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
     made = planned(view, budget(limit=9_000, trigger=1_900, target=1_500), has_model=True)
     assert [job.asks_model for job in made.jobs] == by_model
 
 
 @pytest.mark.parametrize(("small", "runs"), [(1_000, [(2, 3), (4, 5)]), (999, [(2, 3)])])
-def test_a_stretch_below_half_of_the_largest_stays(small, runs):
-    """A stretch below half of the largest stays while there is room."""
+def test_a_run_below_half_of_the_largest_stays(small, runs):
+    """A run below half of the largest stays while there is room."""
     view = laid(f"s10 u20 a2000 u30 a{small} a40")
     made = planned(view, budget(limit=9_000, trigger=1_900, target=1_500))
     assert [(job.start, job.end) for job in made.jobs] == runs
