@@ -34,7 +34,7 @@ def resolve_choices(request: Request, view: View, references: Mapping[str, int])
     until = None if request.until is None else resolve("until", request.until)
     if since is not None and until is not None and since > until:
         raise ConfigError(
-            f"since={short_repr(request.since)}: is behind until={short_repr(request.until)}; "
+            f"since={short_repr(request.since)}: is after until={short_repr(request.until)}; "
             "expected a message before it"
         )
     keep = tuple(resolve("keep", choice) for choice in request.keep)

@@ -98,7 +98,7 @@ class Pipeline:
         """Read all messages; return the result or the compression that is due."""
         previewed = self.sessions.state(session.key).previewed
         view = self.projector.look(request, session, previewed)
-        # Signed thinking is valid only behind an unchanged prefix: the background must not change
+        # Signed thinking is valid only after an unchanged prefix: the background must not change
         # the prefix while a turn runs.
         if request.mode == "background" and not view.signed_tokens:
             return self._answer_now(request, view)

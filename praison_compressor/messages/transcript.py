@@ -61,7 +61,7 @@ class Transcript:
 def read_transcript(messages: Any) -> Transcript:
     """Read chat messages; repair copies of those that a provider would refuse.
 
-    A missing result becomes a stub, a result without a call becomes text; results move behind their
+    A missing result becomes a stub, a result without a call becomes text; results move after their
     calls.
 
     Raises:

@@ -85,7 +85,7 @@ def _index_now(chosen: ChosenMessage, messages: Sequence[Message]) -> int | str 
     if isinstance(chosen, str):
         return chosen
     shown = leading_count(messages) + chosen.index
-    # Begin with the shown index: few edits move a message, so one digest is mostly enough.
+    # Begin with the shown index: few edits move a message, so one digest is usually enough.
     nearest = sorted(range(len(messages)), key=lambda index: abs(index - shown))
     return next((n for n in nearest if content_digest(messages[n]) == chosen.digest), None)
 

@@ -151,9 +151,9 @@ class View:
     def _add_bridges(self, replaced: Iterable[SentRun]) -> Iterator[SentRun]:
         last_end = -1  # end of the last replaced run, if its message is no tool result
         for start, end, message in replaced:
-            is_behind_result = start != last_end and self.needs_bridge(start)
+            follows_result = start != last_end and self.needs_bridge(start)
             is_user = message.get("role") == "user"
-            if self.bridge is not None and is_behind_result and is_user:
+            if self.bridge is not None and follows_result and is_user:
                 yield SentRun(start, start, self.bridge.message)
             yield SentRun(start, end, message)
             last_end = -1 if is_result(message) else end

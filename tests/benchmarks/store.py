@@ -41,7 +41,7 @@ def conversation(number: int, start: int = 0, count: int = MESSAGES) -> list[Mes
 
 
 def tail(number: int) -> list[Message]:
-    """Return the messages behind the last segment."""
+    """Return the messages after the last segment."""
     return conversation(number, MESSAGES, TAIL)
 
 

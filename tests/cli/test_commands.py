@@ -99,7 +99,7 @@ def test_any_option_of_the_configuration_is_set(file, run):
         (("--set", "context_window=-1"), "--window=-1: expected"),
         (("--keep", "s1.400"), "--keep='s1.400': no message"),
         (("--since", "900"), "--since=900: the transcript has 121 messages"),
-        (("--since", "90", "--until", "9"), "--since=90: is behind --until=9"),
+        (("--since", "90", "--until", "9"), "--since=90: is after --until=9"),
     ],
 )
 def test_a_wrong_option_is_named(given, said, file, run):

@@ -297,7 +297,7 @@ def test_a_range_that_ends_before_it_begins_is_refused():
     ours.preview(LONG, session_id="s", force=True)
     for since, until in ((100, 50), (1, 0), ("s1.61", "s1.9")):
         for call in (ours.preview, ours.compress_sync):
-            with pytest.raises(ConfigError, match=f"^since={since!r}: is behind until={until!r};"):
+            with pytest.raises(ConfigError, match=f"^since={since!r}: is after until={until!r};"):
                 call(LONG, session_id="s", since=since, until=until)
     for empty in ({"until": 0}, {"since": 7, "until": 7}):
         assert not ours_of().preview(LONG, session_id="s", **empty).would_compress

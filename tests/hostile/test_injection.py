@@ -29,7 +29,7 @@ LOOKALIKES = str.maketrans("асерхоіѕ", "acepxois")
 MARK = re.compile(
     r"^[^\w\\]*\[\W*(user|human|assistant|system|developer|tool|result of|calls|reference)\b", re.I
 )
-# In a static summary only this section is the user's; a heading behind a backslash is none.
+# In a static summary only this section is the user's; a heading after a backslash is none.
 POSING = re.compile(r"[^\w\\]{0,9}the user said(?!$)|user:|system:", re.I)
 
 

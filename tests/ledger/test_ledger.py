@@ -80,7 +80,7 @@ def test_the_id_of_any_epoch_opens_the_newest(store):
 
 
 def test_the_segments_of_a_commit_share_its_epoch(store):
-    """All segments of one commit have its epoch, behind the epochs before it."""
+    """All segments of one commit have its epoch, after the epochs before it."""
     session = committed(store, "s", talk(3, "a"), talk(3, "b"))
     chain = store.lineage(NAMESPACE, "s")
     runs = [talk(3, "c"), talk(3, "d"), talk(3, "e")]

@@ -47,7 +47,7 @@ def test_nothing_is_appended_before_a_transcript_is_recorded(sql_store):
 
 
 def test_another_process_reads_appended_messages(sql_store, store_url):
-    """Another process reads appended messages behind the others."""
+    """Another process reads appended messages after the others."""
     session = sql_store.open(NAMESPACE, "s")
     assert sql_store.record_transcript(session, (SYSTEM, *talk(4, "a")))
     assert sql_store.extend_transcript(session, 4, talk(2, "b"))
@@ -67,9 +67,9 @@ def test_appended_messages_can_be_replaced(sql_store):
     assert sql_store.transcript(session) == talk(2, "e")
 
 
-@pytest.mark.parametrize("start", [3, 9], ids=["older", "behind a gap"])
+@pytest.mark.parametrize("start", [3, 9], ids=["older", "after a gap"])
 def test_only_appended_messages_can_be_replaced(sql_store, start):
-    """Messages before the appended ones, and behind a gap, are refused."""
+    """Messages before the appended ones, and after a gap, are refused."""
     session = extended(sql_store, talk(4, "a"), talk(4, "b"))
     assert not sql_store.extend_transcript(session, start, talk(1, "d"))
 

@@ -206,7 +206,7 @@ def test_a_clients_objects_are_blocks():
 
 
 def test_a_late_result_moves_no_words_of_the_user():
-    """A result beside the user's words stays behind the user's earlier words."""
+    """A result beside the user's words stays after the user's earlier words."""
     late = brings(native.result("a", "ok"), text("then"))
     whole = [USER, asks(use("a")), {"role": "user", "content": "first"}, late]
     said = "\n".join(map(text_of, read_transcript(whole).messages))

@@ -62,8 +62,8 @@ def test_references_are_read_in_other_spellings(written, meant):
 @pytest.mark.parametrize(
     ("count", "first", "rest"), [(3, "s2.14:5-7", "s2.14:8-9"), (5, "s2.14:5-9", "")]
 )
-def test_lines_are_split_behind_a_number_of_them(count, first, rest):
-    """The lines behind the first `count` have a reference of their own, if there are any."""
+def test_lines_are_split_after_a_number_of_them(count, first, rest):
+    """The lines after the first `count` have a reference of their own, if there are any."""
     split = Reference(2, 14, line=5, last_line=9).split(count)
     assert split == (parse_reference(first), parse_reference(rest))
 
@@ -179,7 +179,7 @@ def test_a_line_of_json_is_read_in_pieces():
 
 
 def test_no_line_of_json_ends_between_a_key_and_its_value():
-    """Members stay whole, in JSON as in a Python dictionary, behind a prefix and when cut off."""
+    """Members stay whole, in JSON as in a Python dictionary, after a prefix and when cut off."""
     items = [{"sku": f"HAT{n}", "sizes": {"head": n, "brim": n + 0.5}} for n in range(60)]
     for text in (json.dumps({"a": items}), repr(items), f"-> f({json.dumps(items)})"[:-40]):
         lines = split_lines(text)

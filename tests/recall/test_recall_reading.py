@@ -249,7 +249,7 @@ def test_a_range_that_does_not_fit_is_outlined_step_by_step():
 
 
 def test_several_references_are_read_at_once():
-    """References behind commas are answered in one call, what does not fit is named."""
+    """References after commas are answered in one call, what does not fit is named."""
     _, read = holding(talk(8, "alpha"), talk(8, "beta"))
     answer = read("s1.4, s2.4:1-1 and s1.8")
     assert re.findall(r"^\[(s\d\.\d)\]", answer, re.M) == ["s1.4", "s2.4", "s1.8"]

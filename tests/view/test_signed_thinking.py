@@ -1,4 +1,4 @@
-"""Signed thinking is valid only behind the messages that it was written behind."""
+"""Signed thinking is valid only after the messages that it was written after."""
 
 from itertools import pairwise
 from typing import Any
@@ -73,8 +73,8 @@ def signed(messages: list[Message]) -> list[int]:
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 @pytest.mark.parametrize("has_model", [True, False])
-def test_no_block_is_sent_behind_another_prefix(options, has_model, binding):
-    """No signed thinking is sent behind a changed prefix, through several compressions."""
+def test_no_block_is_sent_after_another_prefix(options, has_model, binding):
+    """No signed thinking is sent after a changed prefix, through several compressions."""
     binding.answer_with(reads(3))
     ours = compressor(Model() if has_model else None, context_window=8_000, **options)
     results = play(binding, ours, turns=12)
@@ -110,8 +110,8 @@ def test_a_running_loop_keeps_its_thinking():
 
 
 @pytest.mark.parametrize("policy", ["mask", "summarize"])
-def test_in_a_loop_thinking_behind_a_compression_is_left_out(policy, binding):
-    """In a loop only the thinking behind a compression is left out."""
+def test_in_a_loop_thinking_after_a_compression_is_left_out(policy, binding):
+    """In a loop only the thinking after a compression is left out."""
     binding.answer_with(reads(30))
     ours = compressor(Model(), model="claude-fable-5-1", tool_policies={"*": policy})
     results = play(binding, ours, turns=2)
