@@ -1,15 +1,18 @@
 """Run the library from a terminal: the command `praison-compressor`.
 
-In the order in which data passes the modules:
+Each module imports only from those below it:
 
 - `app`: the list of commands, and the entry point
-- `parameters`: the parameters that commands share; the store that they name
-- `compressing`: the commands compress and inspect
-- `report_data`: a session's size over time, summaries and cost
 - `report`: the commands report and bill; HTML, style and script of the page are in `page/`
-- `demo_agent`, `demo`: an agent that outgrows its window; the command demo, which shows it
-- `agent_trial`, `doctor`: a test run of an agent; the command doctor
-- `store_commands`, `show`: the commands that read or change a store
+- `report_data`: a session's size over time, summaries and cost
+- `demo`: the command demo
+- `doctor`: the command doctor
+- `agent_trial`: a test run of an agent, in a process of its own
+- `demo_agent`: an agent that outgrows its window, for demo and doctor
+- `compressing`: the commands compress and inspect
+- `store_commands`: the commands that read or change a store
+- `show`: the command show; the table of segments
+- `parameters`: the parameters that commands share; the store that they name
 - `terminal`: prints tables, JSON and errors, with exit codes; reads and writes files of messages
 """
 

@@ -2,11 +2,11 @@
 
 A ledger is append-only, and its entries form a hash chain.
 
-In the order in which data passes the modules:
+Each module imports only from those below it:
 
-- `segments`: segments, entries of the hash chain, epochs, sessions, transcripts
+- `sql`: a store in SQLite or PostgreSQL
+- `memory_store`: a store in this process's memory
 - `stores`: the protocols of a store
 - `words`: search by words, the same in every store
-- `memory_store`: a store in this process's memory
-- `sql`: a store in SQLite or PostgreSQL
+- `segments`: segments, entries of the hash chain, epochs, sessions, transcripts
 """

@@ -92,8 +92,8 @@ class WindowLearner:
         if trial is not None:
             named = trial.refusal.window
             low = max(sent, before if before < trial.sent else 0)
-            # The geometric mean is tried: with distant bounds the arithmetic mean is usually refused
-            # again.
+            # The geometric mean is tried: with distant bounds the arithmetic mean is usually
+            # refused again.
             window = isqrt(low * trial.sent) if named is None else named
             self._is_confirmed = trial.refusal.confirmed or (
                 named is not None and named == self._named

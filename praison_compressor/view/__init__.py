@@ -2,14 +2,14 @@
 
 Nothing here calls a model or writes.
 
-In the order in which data passes the modules:
+Each module imports only from those below it:
 
-- `view`: `View`, a transcript with the segments that replace its runs
-- `masks`: one line for an old tool output; excerpts of large results; long messages cut
+- `plan`: what a compression does: excerpts, then masks or summaries
+- `splits`: where the tail starts, and which runs before the tail summaries replace
+- `renderer`: rendered masks and excerpts; the sizes of quotes
 - `budget`: the tokens of a view and of its parts; the plan's values
 - `costs`: what a compression costs now, and saves later
-- `renderer`: rendered masks and excerpts; the sizes of quotes
-- `splits`: where the tail starts, and which runs before the tail summaries replace
-- `plan`: what a compression does: excerpts, then masks or summaries
+- `view`: `View`, a transcript with the segments that replace its runs
+- `masks`: one line for an old tool output; excerpts of large results; long messages cut
 - `frame`: the frame that marks a summary as reference material
 """

@@ -139,6 +139,48 @@ def test_help_describes_each_parameter_that_the_reference_leaves_out(things):
     assert unnamed == []
 
 
+# ---------------------------------------------------------------- packages
+
+ROOT = Path(praison_compressor.__file__).parent
+PACKAGES = sorted(path.parent for path in ROOT.rglob("*/__init__.py"))
+
+
+def listed_modules(package: Path) -> list[str]:
+    """Return the modules that a package's docstring lists, in order."""
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    return re.findall(r"^- `(\w+)`:", text, re.M)
+
+
+def imported_siblings(package: Path, module: str) -> Iterator[str]:
+    """Yield the modules of its package that a module, or a subpackage, imports."""
+    within = ".".join(("praison_compressor", *package.relative_to(ROOT).parts))
+    single = package / f"{module}.py"
+    for path in [single] if single.exists() else (package / module).rglob("*.py"):
+        origin = ("praison_compressor", *path.relative_to(ROOT).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                base = ".".join(origin[: -node.level]) if node.level else ""
+                source = ".".join(filter(None, (base, node.module)))
+                for each in (source, *(f"{source}.{name.name}" for name in node.names)):
+                    yield each.removeprefix(f"{within}.").partition(".")[0]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_a_package_lists_its_modules_callers_first(package):
+    """A package's docstring lists each module, above all modules that it imports."""
+    listed = listed_modules(package)
+    files = {path.stem for path in package.glob("*.py")} - {"__init__"}
+    assert sorted(listed) == sorted(
+        files | {path.parent.name for path in package.glob("*/__init__.py")}
+    )
+    upward = [
+        (module, other)
+        for number, module in enumerate(listed)
+        for other in set(imported_siblings(package, module)) & set(listed[:number])
+    ]
+    assert upward == []
+
+
 # ---------------------------------------------------------------- docstrings
 
 MOST_WORDS = 12
