@@ -1,4 +1,4 @@
-"""Keep long conversations of praisonaiagents inside the window; keep originals readable.
+"""Keep long-running agents inside the context window without losing their work.
 
 `.github/CONTRIBUTING.md` lists the packages, and which of them a request passes.
 """

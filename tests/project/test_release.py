@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from praison_compressor import __version__
+import praison_compressor
 from tests.helpers.processes import ROOT
 
 PACKAGE = "praison_compressor"
@@ -64,12 +64,27 @@ def test_an_index_would_take_both(built):
     assert said.count("PASSED") == 2
 
 
-def test_the_metadata_are_those_of_the_package(built):
-    """The metadata have the package's version, Python and extras."""
+@pytest.fixture
+def metadata(built):
+    """Return the wheel's metadata."""
     with zipfile.ZipFile(built[0]) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
-        metadata = Parser().parsestr(archive.read(name).decode())
-    assert (metadata["Version"], metadata["Requires-Python"]) == (__version__, ">=3.10")
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def test_the_package_has_one_description(metadata):
+    """Metadata, docstring and README describe the package by one sentence."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    first = str(praison_compressor.__doc__).partition("\n")[0]
+    assert [first, readme.split("\n")[2]] == [metadata["Summary"]] * 2
+
+
+def test_the_metadata_are_those_of_the_package(metadata):
+    """The metadata have the package's version, Python and extras."""
+    assert (metadata["Version"], metadata["Requires-Python"]) == (
+        praison_compressor.__version__,
+        ">=3.10",
+    )
     extras = set(metadata.get_all("Provides-Extra") or ())
     assert extras == {"encryption", "otel", "postgres", "realtime", "test"}
 
