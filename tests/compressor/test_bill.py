@@ -47,11 +47,12 @@ def test_a_bill_is_whole_while_it_is_written():
     """The bill includes amounts being written to the store, so it never decreases."""
     store, bills = Observed(), list[Bill]()
     ours = ContextCompressor(SMALL, store=store)
-    store.seen = lambda: bills.append(ours._billing.account("s").bill)
+    question = [{"role": "user", "content": "Go on."}]
+    store.seen = lambda: bills.append(ours.compress_sync(question, session_id="s").bill)
     for number in range(1, 4):
         assert ours.record_usage(usage(1_000), session_id="s").requests == number
     assert [bill.requests for bill in bills] == sorted(bill.requests for bill in bills)
-    assert bills[-1].requests == ours._billing.account("s").bill.requests == 3
+    assert bills[-1].requests == ours.bill("s").requests == 3
 
 
 @pytest.fixture

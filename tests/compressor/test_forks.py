@@ -94,7 +94,7 @@ def test_a_child_waits_for_no_summary_of_its_parent(background):
 
     def turn() -> None:
         gate.open.set()
-        assert not ours._background.is_busy(("default", "s"))
+        assert ours.wait_for_summaries(0)
         ours.compress_sync(coding_turns(20), session_id="s")
         assert ours.wait_for_summaries(WAIT)
         assert ours.compress_sync(coding_turns(20), session_id="s").summary_method == "reused"
@@ -128,15 +128,17 @@ def test_a_fork_waits_until_no_thread_is_in_the_database(sql_store):
     inside, ended = threading.Event(), threading.Event()
     late = threading.Timer(0.5, lambda: ended.set())
 
-    def read(_: object) -> None:
+    def change(note: str) -> str:
         inside.set()
         ended.wait(WAIT)
+        return note
 
     def first() -> None:
         assert ended.is_set()
         sql_store.open("default", "s")
 
-    with beside(lambda: sql_store._database.read(read)):
+    session = sql_store.open("default", "s")
+    with beside(lambda: sql_store.change_note(session, change)):
         assert inside.wait(WAIT)
         late.start()
         assert in_child(first) == 0

@@ -50,11 +50,11 @@ def compressed(
     model = Model(ANSWER) if by_model else None
     ours = ContextCompressor(config, summarizer=model, tokens=TOKENS)
     ends = [n for n, m in enumerate(messages, 1) if m["role"] == "user"] if grows else []
-    for end in (*ends, len(messages)):
-        result = ours.compress_sync(messages[:end])
-        if result.summary_method in ("model", "static"):
-            kept = measured(result.messages, messages[:end], Budget.of(config, window).target)
-    return kept
+    sent = [(end, ours.compress_sync(messages[:end])) for end in (*ends, len(messages))]
+    summarized = [(end, r) for end, r in sent if r.summary_method in ("model", "static")]
+    assert summarized
+    end, newest = summarized[-1]
+    return measured(newest.messages, messages[:end], Budget.of(config, window).target)
 
 
 def measured(view: list[Message], messages: list[Message], target: int) -> Kept:
