@@ -112,7 +112,6 @@ RAISED_TRIGGER_SHARE = 0.75
 """Where the raised trigger lies between trigger (0) and limit (1). Providers may count more tokens
 than we do."""
 
-
 LEAST_TRIGGER_SHARE = 0.2
 """Where the lowest trigger lies between target (0) and trigger (1). With a lower trigger, the next
 turns would be compressed again."""
@@ -141,7 +140,6 @@ def is_due(view: View, budget: Budget) -> bool:
 
 
 # -------------------------------------------------------------- masks
-
 
 MASK_GAIN_RATIO = 0.75
 """If prices are unknown, masks pay from this ratio of freed tokens to tokens read again
