@@ -5,6 +5,7 @@ Only this module reads options from the environment.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -341,6 +342,16 @@ class CompressorConfig:
         key = self.store_key or environ.get(KEY_VARIABLE) or None
         model = self.auxiliary_model or environ.get(AUXILIARY_VARIABLE, "").strip() or None
         return replace(self, store_url=url, store_key=key, auxiliary_model=model)
+
+
+# For `help`: a field's metadata are not shown there.
+CompressorConfig.__doc__ = "\n".join(
+    (
+        inspect.cleandoc(CompressorConfig.__doc__ or ""),
+        "\nOptions:",
+        *(f"    {name}: {meaning}" for name, meaning in CompressorConfig.meanings().items()),
+    )
+)
 
 
 # -------------------------------------------------------------- names and values of a call

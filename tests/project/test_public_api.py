@@ -139,6 +139,15 @@ def test_help_describes_each_parameter_that_the_reference_leaves_out(things):
     assert unnamed == []
 
 
+def test_help_describes_each_option():
+    """`help(CompressorConfig)` shows the meaning of each option."""
+    text = inspect.getdoc(praison_compressor.CompressorConfig) or ""
+    meanings = praison_compressor.CompressorConfig.meanings()
+    assert len(meanings) > 30
+    absent = [name for name, meaning in meanings.items() if f"\n    {name}: {meaning}" not in text]
+    assert absent == []
+
+
 # ---------------------------------------------------------------- packages
 
 ROOT = Path(praison_compressor.__file__).parent
