@@ -293,7 +293,7 @@ class _Results:
 def _movable_results(
     clean: Sequence[Message], start: int, blocks: Mapping[int, Mapping[int, str]]
 ) -> list[int]:
-    """Return the user messages that may move directly behind the calls.
+    """Return the user messages that may move directly after the calls.
 
     Results move, because providers refuse text between calls and results. A message with the user's
     words may not move before earlier words of the user.
