@@ -2,11 +2,11 @@
 
 A ledger is append-only, and its entries form a hash chain.
 
-Each module imports only from those below it:
+In the order in which data passes the modules:
 
-- `sql`: a store in SQLite or PostgreSQL
-- `memory_store`: a store in this process's memory
+- `segments`: segments, entries of the hash chain, epochs, sessions, transcripts
 - `stores`: the protocols of a store
 - `words`: search by words, the same in every store
-- `segments`: segments, entries of the hash chain, epochs, sessions, transcripts
+- `memory_store`: a store in this process's memory
+- `sql`: a store in SQLite or PostgreSQL
 """

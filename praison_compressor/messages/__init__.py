@@ -6,20 +6,20 @@ message is a step alone. A *turn* starts with a user message.
 Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`), or are blocks of it
 (Anthropic's `tool_use`, `tool_result`). Each message keeps its shape.
 
-Each module imports only from those below it:
+In the order in which data passes the modules:
 
-- `dropped_steps`: tool steps that a host left out of a request, restored
+- `shapes`: the words, calls and plain copy of one message; signed thinking
+- `responses`: items of OpenAI's Responses API as messages, and back
 - `transcript`: a list of messages as steps, and as exchanges (question, work, answer)
 - `repair`: repairs of what a provider would refuse
+- `dropped_steps`: tool steps that a host left out of a request, restored
 - `digests`: canonical and content digests; the cache of messages
-- `responses`: items of OpenAI's Responses API as messages, and back
-- `results`: a result's exit code and output; its call
-- `display`: messages as text for a person
-- `speakers`: who wrote which text of a message; the user's words inside results
 - `calls`: a call's arguments, command line and kind; the files that it names and changes
+- `speakers`: who wrote which text of a message; the user's words inside results
+- `results`: a result's exit code and output; its call
 - `secrets`: keys and passwords redacted
 - `shortening`: shorter texts and call arguments; shares of a budget
-- `shapes`: the words, calls and plain copy of one message; signed thinking
+- `display`: messages as text for a person
 """
 
 from __future__ import annotations

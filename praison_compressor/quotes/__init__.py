@@ -1,6 +1,6 @@
 """Quote a segment's messages verbatim, without interpreting them.
 
-Each module imports only from those below it:
+In the order in which data passes the modules:
 
 - `quoting`: `read_quotes`; the sections of texts
 - `todo_list`: the newest state of the todo list

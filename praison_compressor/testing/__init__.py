@@ -25,7 +25,7 @@ assert len(provider.requests) >= 9  # eight calls and the answer; summaries are 
 assert not provider.refused  # no request had more than 8,000 tokens
 ```
 
-Each module imports only from those below it:
+In the order in which data passes the modules:
 
 - `server`: `LocalProvider`, which admits, counts and answers requests
 - `checks`: OpenAI's chat completions, and what the API refuses

@@ -1,10 +1,10 @@
 """Give the host's `RealtimeAgent` a memory, on any Realtime server.
 
-Each module imports only from those below it:
+In the order in which data passes the modules:
 
 - `agent`: `RealtimeAgent`
-- `folding`: replaces old items by the memory on the server
 - `items`: the server's conversation, an ordered list of items
+- `folding`: replaces old items by the memory on the server
 - `voice_memory`: archives and summarizes the replaced items
 """
 
