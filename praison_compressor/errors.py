@@ -106,7 +106,7 @@ class NothingShorter(CompressorError):
     def __init__(self) -> None:
         super().__init__(
             "the model's provider still refuses the conversation for its size, and nothing more of "
-            "it can be left out; give this agent a larger model"
+            "it can be left out; give this agent a model with a larger window"
         )
 
 

@@ -192,7 +192,9 @@ def _method_sentence(
         numbers = f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,}"
         return f"Method: model ({model}: {numbers} written{cost})."
     if model is None:
-        return "Method: static (no model was given; --auxiliary-model has one write the summary)."
+        return (
+            "Method: static (no model was given; --auxiliary-model names the model that writes it)."
+        )
     return f"Method: static, because {model} gave no usable summary."
 
 

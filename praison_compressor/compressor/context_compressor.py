@@ -183,7 +183,7 @@ class ContextCompressor:
         logged: Exception | None = None,
         **options: Unpack[Options],
     ) -> CompressResult:
-        """Return the best valid view without model and write; never raise.
+        """Return the best valid view without a model or a write; never raise.
 
         Messages that cannot fit are shortened. Unreadable messages come back unchanged.
 

@@ -192,11 +192,12 @@ class AgentRequests:
         return result.messages
 
     def _is_first(self, failure: str) -> bool:
-        is_first = failure not in self._failures
+        if failure in self._failures:
+            return False
         if len(self._failures) >= MOST_FAILURES:
             self._failures.clear()
         self._failures.add(failure)
-        return is_first
+        return True
 
     # ------------------------------------------------------------ answers
 

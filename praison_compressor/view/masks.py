@@ -209,7 +209,7 @@ def large_results(
 
     Args:
         most: upper bound of the tokens of one result. The results of a step together may take twice
-            as many tokens, and so may the calls of a message.
+            that number, and so may the calls of a message.
     """
     large: dict[int, LargeResults] = {}
     for step in steps:

@@ -130,7 +130,7 @@ def test_a_lease_expires(store):
 # ---------------------------------------------------------------- made, or refused
 
 
-def test_many_processes_may_be_the_first(store_url):
+def test_several_stores_may_be_the_first(store_url):
     """Four stores that open an empty database at once create one schema."""
     stores = [open_store(store_url) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:

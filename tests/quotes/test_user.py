@@ -111,8 +111,8 @@ def test_more_room_never_costs_the_users_words():
     assert lines[-1] > 2 * lines[0] > 20
 
 
-def test_the_users_words_are_whole_at_three_fifths_of_the_room():
-    """Files, commands, reports and outline leave the user's words 65 percent of the budget."""
+def test_the_users_words_are_whole_at_three_fifths_of_the_budget():
+    """Files, commands, reports and outline leave the user's words three fifths of the budget."""
     orders = [
         f"Crate {n} goes to berth {n * 37}, and nobody opens it on the way." for n in range(60)
     ]

@@ -94,7 +94,7 @@ def test_a_plan_expects_at_most_its_target(made):
 
 
 def test_the_marks_are_those_of_the_table():
-    """Each mark follows its default ratio in any window."""
+    """Each mark follows its default ratio of the usable window."""
     budget = Budget.of(CompressorConfig(), window=100_000, overhead=2_000)
     usable = 100_000 - 8_000 - 2_000
     assert budget.limit == usable
@@ -112,7 +112,7 @@ def test_in_a_small_window_the_reserve_is_a_quarter():
 
 
 def test_the_floor_holds_the_trigger_up():
-    """The trigger is at least `token_floor`, where the window has so much."""
+    """The trigger is at least `token_floor` if the usable window is that large."""
     triggers = [Budget.of(CompressorConfig(), window).trigger for window in (2_500, 3_000)]
     assert triggers == [2_500 - 625, 2_000]
 
@@ -139,7 +139,7 @@ def test_a_forced_compression_takes_masks_only_down_to_the_target(size, marks):
     assert (forced.trigger, forced.target, forced.mask_reach) == (*marks, 0.0)
 
 
-def test_a_segment_never_hides_the_task_or_the_newest_words():
+def test_a_segment_never_hides_the_newest_words():
     """A recorded segment that reaches the newest words is not used."""
     messages = coding_turns(10)
     segment = summary_of(messages, 4, 20)
@@ -205,7 +205,7 @@ MIDDLE = "s10 u20 a500 a500 a500 u30 a40"
     [(250, 400, False), (250, 401, True), (450, 64, False), (450, 65, True)],
 )
 def test_signed_thinking_lowers_the_trigger_at_a_turns_start(turn, newest, is_above):
-    """The next turn fits below the trigger, which stays above a fifth of the way to it."""
+    """The next turn fits below the trigger, which is not lowered by more than a limit."""
     view = replace(laid(f"s10 u20 a{turn} u{newest}"), signed_tokens={2: turn})
     assert is_due(view, budget(limit=1_000, trigger=800, target=480)) is is_above
 
