@@ -157,7 +157,7 @@ _REPORT_FIELDS = {
     # A usage.
     *("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"),
 }
-"""Fields of which each answer or usage has at least one."""
+"""Each answer and each usage has at least one of these fields."""
 
 
 def is_report(answer: Any) -> bool:

@@ -52,8 +52,7 @@ class CarriedHistory:
     bound: int = 0
     """Upper bound of the messages in the host's list; 0: unknown."""
     doubtful: tuple[Exchange, ...] = ()
-    """Missing exchanges of which it is not yet known whether the user deleted or the host cut
-    them."""
+    """Missing exchanges that either the user deleted or the host cut; more turns decide."""
     cuts: int = 0
     """Consecutive turns that cut the list to `length`."""
 

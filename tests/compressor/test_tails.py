@@ -153,8 +153,8 @@ def long_messages() -> tuple[list[dict], list[str]]:
 
 @pytest.mark.parametrize("prose", [1, 40])
 @pytest.mark.parametrize(("window", "grows"), [(8_000, False), (16_000, True)])
-def test_a_models_view_quotes_as_many_user_messages_as_a_static_one(window, grows, prose):
-    """A model's view quotes as many user messages as a static view."""
+def test_a_models_view_quotes_no_fewer_user_messages_than_a_static_one(window, grows, prose):
+    """A model's view quotes no fewer user messages than a static view."""
 
     async def model(messages):
         return (
