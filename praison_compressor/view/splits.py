@@ -47,7 +47,7 @@ replaced too (tests/view/test_plan.py)."""
 
 LEAST_TEXT_SHARE = 0.1
 """All texts together need this share of (goal - head). With a smaller share, the user's words of a
-long middle do not fit (tests/benchmarks/rounds.py, --corpus)."""
+long middle do not fit (tests/benchmarks/rounds.py --corpus; tests/view/test_plan.py)."""
 
 MOST_LENGTHENINGS = 2
 

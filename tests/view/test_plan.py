@@ -307,6 +307,15 @@ def test_a_text_below_225_tokens_replaces_small_runs_too(free, runs):
     assert [(job.start, job.end) for job in made.jobs] == runs
 
 
+@pytest.mark.parametrize(("free", "runs"), [(274, [(2, 3)]), (273, [(2, 3), (4, 5)])])
+def test_texts_below_a_tenth_of_the_goal_replace_small_runs_too(free, runs):
+    """A small run stays while the texts have a tenth of the goal less the head."""
+    view = laid("s10 u20 a5000 u30 a2400 a40")
+    kept = view.size() - 5_000
+    made = planned(view, budget(limit=20_000, trigger=7_400, target=kept + free))
+    assert [(job.start, job.end) for job in made.jobs] == runs
+
+
 def test_a_text_may_exceed_its_room_by_half_of_the_room_to_the_trigger():
     """A long prose may take half of the free tokens below the trigger."""
     made = planned(laid(MIDDLE), budget(limit=5_000, trigger=1_598, target=800))
